@@ -15,6 +15,7 @@
 //!
 //! [`plan`]
 //! inputs, outputs, names and options of a run; refuses wrong ones
+//! | [`cache_bench`] | clients of a shared cache, measured |
 //! | [`verbs`] | one file per verb: runs its plan with the engine |
 //! | [`restore`] | where members of an archive are restored |
 //! | [`report`] | progress, summaries, JSON |
@@ -44,6 +45,7 @@
 
 mod allocation;
 mod args;
+mod cache_bench;
 mod cancellable;
 mod child;
 mod disk_image;

@@ -119,6 +119,7 @@ fn run_verb(verb: Verb, session: &Session) -> Exit {
         Verb::Hash(args) => verbs::hash::run(&args, session),
         Verb::Key(args) => verbs::key::run(&args, session),
         Verb::Bench(args) => verbs::bench::run(&args, session),
+        Verb::Cache(args) => verbs::cache::run(&args, session),
         Verb::Lab(args) => verbs::lab::run(&args, session),
         Verb::Generate(args) => verbs::generate::run(&args, session),
     }

@@ -3,6 +3,7 @@
 
 mod bench;
 mod boot;
+mod cache;
 mod completed;
 mod compression;
 mod encryption;
@@ -34,6 +35,7 @@ mod verb;
 
 pub use bench::BenchArgs;
 pub use boot::BootArgs;
+pub use cache::{CacheAction, CacheArgs, CacheClient};
 pub use compression::CompressionArgs;
 pub use encryption::EncryptionArgs;
 pub use generations::{AddArgs, CompactArgs, DiffArgs, ForgetArgs, MergeArgs};

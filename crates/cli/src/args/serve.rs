@@ -109,7 +109,7 @@ fn client_rule(text: &str) -> Result<ClientRule, String> {
 }
 
 /// A number with a unit: seconds, minutes or hours.
-fn time(text: &str) -> Result<Duration, String> {
+pub fn time(text: &str) -> Result<Duration, String> {
     let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());
     let number = text[..text.len() - unit.len()].parse::<u64>().ok();
     let seconds = match unit {

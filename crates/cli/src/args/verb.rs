@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::bench::BenchArgs;
 use super::boot::BootArgs;
+use super::cache::CacheArgs;
 use super::compression::CompressionArgs;
 use super::encryption::EncryptionArgs;
 use super::generations::{AddArgs, CompactArgs, DiffArgs, ForgetArgs, GenerationArgs, MergeArgs};
@@ -100,6 +101,8 @@ pub enum Verb {
     Key(KeyArgs),
     /// Compare Refrain with other programs on your own files
     Bench(BenchArgs),
+    /// Measure clients of a shared cache (memcached) while nodes stall, die or lie
+    Cache(CacheArgs),
     /// Measure this machine, and explain the results
     Lab(LabArgs),
     /// Write manual pages or shell completions

@@ -4,7 +4,7 @@
 type Examples = &'static [(&'static str, &'static str)];
 
 /// The examples by the stem of the manual page.
-const EXAMPLES: [(&str, Examples); 26] = [
+const EXAMPLES: [(&str, Examples); 27] = [
     (
         "refrain",
         &[
@@ -346,6 +346,13 @@ const EXAMPLES: [(&str, Examples); 26] = [
                 "refrain bench --levels 3,8 --peer 'zstd -9 --long=31' disk.img",
             ),
         ],
+    ),
+    (
+        "refrain-cache",
+        &[(
+            "See what a node that stalls for five seconds costs:",
+            "refrain cache bench --nodes 5 --readers 120 --stop 1 --for 5s",
+        )],
     ),
     (
         "refrain-lab",

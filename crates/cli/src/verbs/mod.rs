@@ -7,7 +7,7 @@
 //! | `map` | a verb: what repeats where, and what folders cost |
 //! | `protect`, `repair` | verbs: recovery data, and what it heals |
 //! | `sign` | a verb: who vouches for an archive |
-//! | `serve`, `mount`, `boot`, `top`, `hash`, `key`, `bench`, `lab`, `generate` | verbs |
+//! | `serve`, `mount`, `boot`, `top`, `hash`, `key`, `bench`, `cache`, `lab`, `generate` | verbs |
 //! | `input` | opens archives: recognition, progress of a scan |
 //!
 //! `damaged`
@@ -35,6 +35,7 @@
 pub mod add;
 pub mod bench;
 pub mod boot;
+pub mod cache;
 pub mod cat;
 pub mod compact;
 mod completions;

@@ -64,6 +64,7 @@
 // A case fails by panicking, in its helpers too.
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
+mod cache;
 mod check;
 mod compact;
 mod completion;

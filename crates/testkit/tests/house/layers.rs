@@ -18,6 +18,7 @@ pub const LAYERS: &[(&str, &[&str])] = &[
     ("simulator", &["policy"]),
     ("pool", &["policy", "sync", "timer", "trace"]),
     ("storage", &["pool", "sync"]),
+    ("cache", &["pool", "protect"]),
     (
         "refrain",
         &[
@@ -49,8 +50,8 @@ pub const LAYERS: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
-            "refrain", "server", "page", "lab", "sampler", "policy", "pool", "storage", "sync",
-            "trace",
+            "refrain", "server", "cache", "page", "lab", "sampler", "policy", "pool", "storage",
+            "sync", "trace",
         ],
     ),
     ("capi", &["refrain"]),

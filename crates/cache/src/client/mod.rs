@@ -1,0 +1,21 @@
+//! Nodes, connections to them, and reads that are on their way.
+//!
+//! Nothing here blocks, and nobody waits for a connection: a [`Read`] says which sockets and what
+//! time it waits for, so one thread drives one read or thousands. A connection has one request at
+//! a time: a slow reply blocks no other.
+//!
+//! | file | what |
+//! |---|---|
+//! | `nodes` | [`Client`]: nodes, connections, requests that nobody waits for |
+//! | `exchange` | a request on a connection, and its reply |
+//! | `read` | a read: who is asked, and what the replies mean |
+//! | `wait` | waits for the sockets of reads |
+
+mod exchange;
+mod nodes;
+mod read;
+mod wait;
+
+pub use nodes::{Client, Counts, Node, VALUE_BYTES_MAX};
+pub use read::{Outcome, Read};
+pub use wait::{Waited, wait};

@@ -1,0 +1,192 @@
+//! Nodes, their connections, and requests that nobody waits for.
+
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+
+use refrain_pool::Lock;
+
+use super::exchange::Exchange;
+use crate::key::Key;
+use crate::memcached;
+use crate::policy::{self, NodeState, Policy, Rules};
+
+/// The largest value that is read or stored, in bytes. memcached has 1 MiB unless told otherwise
+/// (`-I`).
+pub const VALUE_BYTES_MAX: usize = 64 << 20;
+
+/// Connections to a node that are kept for further requests.
+const IDLE_MAX: usize = 64;
+
+/// Requests that nobody waits for; further values are not stored.
+const BACKGROUND_MAX: usize = 256;
+
+/// A node of a shared cache.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Node {
+    /// By which keys are spread; clients that share a cache must agree on it.
+    pub name: String,
+    /// Where it listens.
+    pub address: SocketAddr,
+}
+
+/// What happened besides replies, in all reads.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Reads that asked a node first.
+    pub reads: u64,
+    /// Requests that were added because a reply was late.
+    pub added: u64,
+    /// Of these, those that were answered first.
+    pub won: u64,
+    /// Requests to the second home because the first did not have the value.
+    pub second: u64,
+    /// Values that were not what was stored.
+    pub corrupt: u64,
+    /// Values that were sent to be stored.
+    pub stored: u64,
+    /// Values that were not stored because too many were on their way.
+    pub dropped: u64,
+    /// Probes of nodes that were left out.
+    pub probes: u64,
+}
+
+/// A client of a shared cache: one for each process. Its methods can be called from many threads.
+pub struct Client {
+    nodes: Vec<Connections>,
+    rules: Rules,
+    pub(super) policy: Lock<Policy>,
+    pub(super) counts: Lock<Counts>,
+    background: Lock<Vec<Background>>,
+}
+
+struct Connections {
+    node: Node,
+    idle: Lock<Vec<OwnedFd>>,
+}
+
+/// A request that nobody waits for.
+pub(super) struct Background {
+    pub node: policy::Node,
+    pub exchange: Exchange,
+    pub sent_ns: u64,
+    /// Whether how long it takes counts: storing takes longer than reading.
+    pub is_timed: bool,
+}
+
+impl Client {
+    /// A client of these nodes.
+    #[must_use]
+    pub fn new(nodes: Vec<Node>, rules: Rules) -> Client {
+        let names: Vec<_> = nodes.iter().map(|node| node.name.as_str()).collect();
+        let policy = Policy::new(rules, names.iter().copied());
+        let nodes = nodes.into_iter().map(|node| Connections {
+            node,
+            idle: Lock::default(),
+        });
+        Client {
+            nodes: nodes.collect(),
+            rules,
+            policy: Lock::new(policy),
+            counts: Lock::default(),
+            background: Lock::default(),
+        }
+    }
+
+    /// What happened so far.
+    pub fn counts(&self) -> Counts {
+        *self.counts.lock()
+    }
+
+    /// What is known of each node.
+    pub fn nodes(&self) -> Vec<(Node, NodeState)> {
+        let states = self.policy.lock().nodes().to_vec();
+        let nodes = self.nodes.iter().map(|node| node.node.clone());
+        nodes.zip(states).collect()
+    }
+
+    /// Sends a value to the homes of its key. Nobody waits for it, and it may get lost.
+    pub fn store(&self, key: &Key, content: &[u8], now_ns: u64) {
+        let homes = self.policy.lock().homes(key);
+        let request = memcached::set(&key.text(), &key.seal(content));
+        for node in homes.into_iter().flatten() {
+            self.store_on(node, request.clone(), now_ns);
+        }
+    }
+
+    /// Sends a value to one node.
+    pub(super) fn store_on(&self, node: policy::Node, request: Vec<u8>, now_ns: u64) {
+        let is_full = self.background.lock().len() >= BACKGROUND_MAX;
+        let exchange = if is_full { None } else { self.exchange(node, request, now_ns) };
+        let mut counts = self.counts.lock();
+        let Some(exchange) = exchange else {
+            counts.dropped += 1;
+            return;
+        };
+        counts.stored += 1;
+        drop(counts);
+        self.in_background(Background {
+            node,
+            exchange,
+            sent_ns: now_ns,
+            is_timed: false,
+        });
+    }
+
+    pub(super) fn in_background(&self, request: Background) {
+        self.background.lock().push(request);
+    }
+
+    /// A request to a node on a connection of its own; `None` if there can be none.
+    pub(super) fn exchange(
+        &self,
+        node: policy::Node,
+        request: Vec<u8>,
+        now_ns: u64,
+    ) -> Option<Exchange> {
+        let connections = self.nodes.get(node)?;
+        let idle = connections.idle.lock().pop();
+        let exchange = match idle {
+            Some(socket) => Ok(Exchange::on(socket, request)),
+            None => Exchange::connect(connections.node.address, request),
+        };
+        if exchange.is_err() {
+            self.policy.lock().failed(node, now_ns);
+        }
+        exchange.ok()
+    }
+
+    /// Keeps a connection without a request on it.
+    pub(super) fn keep(&self, node: policy::Node, exchange: Exchange) {
+        if let Some(connections) = self.nodes.get(node) {
+            let mut idle = connections.idle.lock();
+            if idle.len() < IDLE_MAX {
+                idle.push(exchange.into_socket());
+            }
+        }
+    }
+
+    /// Goes on with requests that nobody waits for. Call it now and then.
+    pub fn turn(&self, now_ns: u64) {
+        let mut waiting = std::mem::take(&mut *self.background.lock());
+        waiting = (waiting.into_iter())
+            .filter_map(|request| self.advance_background(request, now_ns))
+            .collect();
+        self.background.lock().append(&mut waiting);
+    }
+
+    /// Returns the request if it is still waiting.
+    fn advance_background(&self, mut request: Background, now_ns: u64) -> Option<Background> {
+        let elapsed_ns = now_ns.saturating_sub(request.sent_ns);
+        match request.exchange.advance(VALUE_BYTES_MAX) {
+            Ok(None) if elapsed_ns < self.rules.deadline_ns => return Some(request),
+            Ok(Some(_)) => {
+                if request.is_timed {
+                    self.policy.lock().replied(request.node, elapsed_ns);
+                }
+                self.keep(request.node, request.exchange);
+            }
+            Ok(None) | Err(_) => self.policy.lock().failed(request.node, now_ns),
+        }
+        None
+    }
+}

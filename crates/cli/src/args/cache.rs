@@ -1,0 +1,82 @@
+//! The arguments of `refrain cache`.
+
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use super::serve::time;
+use super::size::Size;
+
+/// What `refrain cache` does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CacheAction {
+    /// Compare clients of a shared cache on this machine, while nodes stall, die or lie
+    Bench,
+}
+
+/// A client that is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CacheClient {
+    /// Refrain's: two homes for each value, a second request when a reply is late, and nodes that
+    /// owe replies left out
+    Policy,
+    /// One home, and the origin after 50 ms
+    Timeout,
+    /// One home, which is waited for
+    Naive,
+}
+
+/// `refrain cache`
+#[derive(Debug, Args)]
+#[command(after_help = CACHE_TEXT)]
+pub struct CacheArgs {
+    /// What to do
+    #[arg(value_name = "ACTION")]
+    pub action: CacheAction,
+    /// How many nodes (memcached), which are started and ended
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=200))]
+    pub nodes: u16,
+    /// How many readers, each with one read at a time
+    #[arg(long, value_name = "N", default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub readers: u32,
+    /// Reads a second of all readers together, at even intervals
+    #[arg(long, value_name = "N", default_value_t = 480, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub rate: u32,
+    /// The size of a value (at most 4M)
+    #[arg(long, value_name = "SIZE", default_value = "64K")]
+    pub value: Size,
+    /// How many values are read, at random
+    #[arg(long, value_name = "N", default_value_t = 400, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub values: u32,
+    /// Stop so many nodes (SIGSTOP), and continue them after --for
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub stop: u16,
+    /// Kill so many nodes, and start them again, empty, after --for
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub kill: u16,
+    /// Flip a bit in every stored value
+    #[arg(long)]
+    pub flip: bool,
+    /// Nothing is stored at first
+    #[arg(long)]
+    pub cold: bool,
+    /// For how long nodes are stopped or gone
+    #[arg(long = "for", value_name = "TIME", default_value = "5s", value_parser = time)]
+    pub sick: Duration,
+    /// For how long everything is well before and after that
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = time)]
+    pub well: Duration,
+    /// Measure this client. May be repeated; without, all are measured, one after the other
+    #[arg(long, value_enum, value_name = "CLIENT")]
+    pub client: Vec<CacheClient>,
+    /// One JSON document on standard output instead of a table
+    #[arg(long)]
+    pub json: bool,
+}
+
+const CACHE_TEXT: &str = "\
+Reads have a time at which they should begin (open loop), and their latencies are counted from it: a reader that \
+waits is late with what it should have read meanwhile. What the cache does not deliver is read from a file, the \
+origin, and stored. Every value is compared with the origin. Needs memcached (1.6 or later) in PATH.
+Three runs, each with its own nodes: 'policy' is how Refrain reads a shared cache, 'timeout' and 'naive' \
+are what it is compared with.";

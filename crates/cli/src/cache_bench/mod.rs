@@ -1,0 +1,96 @@
+//! Measures clients of a shared cache on this machine, while something is done to its nodes.
+//!
+//! | file | what |
+//! |---|---|
+//! | `nodes` | processes of memcached |
+//! | `origin` | what the values are, in a file |
+//! | `load` | readers that begin at given times, driven by one thread |
+//! | `trouble` | what is done to whom, and when |
+//! | `settings` | what is measured |
+//! | `report` | numbers, table and JSON |
+
+mod load;
+mod nodes;
+mod origin;
+mod report;
+mod settings;
+mod trouble;
+
+use std::time::Instant;
+
+use refrain_cache::policy::Rules;
+use refrain_cache::{Client, Node};
+
+use crate::args::CacheClient;
+use crate::failure::{Failure, Result};
+use load::Load;
+use nodes::Nodes;
+use origin::Origin;
+use report::Measured;
+pub use report::{as_json, as_text};
+pub use settings::{Settings, VALUE_BYTES_MAX};
+use trouble::Trouble;
+
+/// After how long a client with a timeout reads the origin; one without waits so long that no run
+/// sees the end.
+const TIMEOUT_NS: u64 = 50_000_000;
+const FOR_EVER_NS: u64 = 3_600_000_000_000;
+
+/// Measures the clients, one after the other, each with its own nodes.
+///
+/// # Errors
+/// `Usage` if there is no memcached; `Io`.
+pub fn measure(settings: &Settings<'_>) -> Result<Vec<Measured>> {
+    let all = [
+        CacheClient::Policy,
+        CacheClient::Timeout,
+        CacheClient::Naive,
+    ];
+    let asked = &settings.args.client;
+    let clients = if asked.is_empty() { &all[..] } else { &asked[..] };
+    let origin = Origin::create(settings.args)?;
+    let mut measured = Vec::new();
+    for client in clients {
+        measured.push(measure_one(settings, *client, &origin)?);
+    }
+    Ok(measured)
+}
+
+fn measure_one(settings: &Settings<'_>, kind: CacheClient, origin: &Origin) -> Result<Measured> {
+    let args = settings.args;
+    let mut nodes = Nodes::start(args.nodes, origin.bytes())?;
+    let rules = match kind {
+        CacheClient::Policy => Rules::default(),
+        CacheClient::Timeout => Rules::patient(TIMEOUT_NS),
+        CacheClient::Naive => Rules::patient(FOR_EVER_NS),
+    };
+    let addresses = nodes.addresses();
+    let listed: Vec<_> = addresses
+        .into_iter()
+        .map(|address| Node {
+            name: address.to_string(),
+            address,
+        })
+        .collect();
+    if !args.cold {
+        // By another client, which the measured one knows nothing of.
+        let filler = Client::new(listed.clone(), rules);
+        load::fill(&filler, origin, &Instant::now(), settings)?;
+    }
+    let client = Client::new(listed, rules);
+    let before = nodes.reads_served()?;
+    let trouble = Trouble::new(args, nodes.len());
+    let samples = Load::new(settings, &client, origin).run(&mut nodes, trouble)?;
+    if settings.cancellation.is_cancelled() {
+        return Err(Failure::Storage(std::io::ErrorKind::Interrupted.into()));
+    }
+    Ok(Measured {
+        kind,
+        samples,
+        counts: client.counts(),
+        nodes: client.nodes(),
+        served: nodes.reads_served()?.saturating_sub(before),
+        well: args.well,
+        sick: args.sick,
+    })
+}

@@ -1,0 +1,184 @@
+//! Processes of memcached.
+
+use std::io::{self, BufRead, BufReader, ErrorKind, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::settings::VALUE_BYTES_MAX;
+use crate::child::ends_with_this_thread;
+use crate::failure::{Failure, Result};
+
+const PROGRAM: &str = "memcached";
+
+/// How often and how long it is tried to reach a new process.
+const TRIES: u32 = 500;
+const TRY_AGAIN: Duration = Duration::from_millis(10);
+
+/// The memory of a node that is not for values, in MiB.
+const ROOM_MIB: u64 = 64;
+
+/// Nodes that listen on the loopback interface. They end when this is dropped.
+pub struct Nodes {
+    nodes: Vec<Memcached>,
+    memory_mib: u64,
+}
+
+struct Memcached {
+    address: SocketAddr,
+    child: Child,
+}
+
+impl Nodes {
+    /// Starts nodes of which two together hold `bytes`.
+    pub fn start(count: u16, bytes: u64) -> Result<Nodes> {
+        let memory_mib = (bytes >> 19) + ROOM_MIB;
+        let mut nodes = Nodes {
+            nodes: Vec::new(),
+            memory_mib,
+        };
+        for _ in 0..count {
+            let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
+            let address = free
+                .and_then(|free| free.local_addr())
+                .map_err(Failure::Storage)?;
+            let child = started(address, memory_mib)?;
+            nodes.nodes.push(Memcached { address, child });
+        }
+        for node in &nodes.nodes {
+            wait_for(node.address)?;
+        }
+        Ok(nodes)
+    }
+
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        self.nodes.iter().map(|node| node.address).collect()
+    }
+
+    /// Stops a node, or continues it.
+    pub fn set_stopped(&self, node: usize, is_stopped: bool) {
+        let signal = if is_stopped { Signal::STOP } else { Signal::CONT };
+        if let Some(node) = self.nodes.get(node) {
+            node.send(signal);
+        }
+    }
+
+    /// Ends a node.
+    pub fn kill(&mut self, node: usize) {
+        if let Some(node) = self.nodes.get_mut(node) {
+            node.end();
+        }
+    }
+
+    /// Starts a node that was ended again, empty. It is not waited for.
+    pub fn start_again(&mut self, node: usize) -> Result<()> {
+        if let Some(node) = self.nodes.get_mut(node) {
+            node.child = started(node.address, self.memory_mib)?;
+        }
+        Ok(())
+    }
+
+    /// How many reads all nodes served, as they say.
+    pub fn reads_served(&self) -> Result<u64> {
+        let mut served = 0;
+        for node in &self.nodes {
+            served += statistic(node.address, "cmd_get").map_err(Failure::Storage)?;
+        }
+        Ok(served)
+    }
+}
+
+/// A connection that ends in an error instead of waiting for ever.
+pub fn connected(address: SocketAddr) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect_timeout(&address, Duration::from_secs(5))?;
+    stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+    Ok(stream)
+}
+
+/// A number among the statistics of a node.
+fn statistic(address: SocketAddr, name: &str) -> io::Result<u64> {
+    let mut stream = connected(address)?;
+    stream.write_all(b"stats\r\n")?;
+    for line in BufReader::new(stream).lines() {
+        let line = line?;
+        let mut words = line.split_ascii_whitespace().skip(1);
+        if line == "END" {
+            break;
+        }
+        if words.next() == Some(name) {
+            return Ok(words
+                .next()
+                .and_then(|number| number.parse().ok())
+                .unwrap_or(0));
+        }
+    }
+    Ok(0)
+}
+
+fn started(address: SocketAddr, memory_mib: u64) -> Result<Child> {
+    let mut command = Command::new(PROGRAM);
+    command.args(["-l", "127.0.0.1", "-U", "0", "-t", "1", "-c", "8192"]);
+    command.args([
+        "-p",
+        &address.port().to_string(),
+        "-m",
+        &memory_mib.to_string(),
+    ]);
+    command.args(["-I", &VALUE_BYTES_MAX.saturating_mul(2).to_string()]);
+    if rustix::process::geteuid().is_root() {
+        command.args(["-u", "nobody"]);
+    }
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    ends_with_this_thread(&mut command, Signal::KILL);
+    command.spawn().map_err(|error| match error.kind() {
+        ErrorKind::NotFound => Failure::usage(
+            PROGRAM,
+            "is not installed: the nodes of the cache are processes of it (Debian: apt install memcached)",
+        ),
+        _ => Failure::Storage(error),
+    })
+}
+
+/// Waits until a node accepts connections.
+fn wait_for(address: SocketAddr) -> Result<()> {
+    let mut tries = 0;
+    while let Err(error) = TcpStream::connect(address) {
+        tries += 1;
+        if tries == TRIES {
+            return Err(Failure::Storage(error));
+        }
+        refrain_pool::Event::default().wait_for(TRY_AGAIN);
+    }
+    Ok(())
+}
+
+impl Memcached {
+    fn send(&self, signal: Signal) {
+        // A process that ended keeps its number until it is waited for.
+        let process = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        if let Some(process) = process {
+            let _ = kill_process(process, signal);
+        }
+    }
+
+    fn end(&mut self) {
+        // Also of a stopped one.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Memcached {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

@@ -1,0 +1,76 @@
+//! `refrain cache bench`, with nodes of memcached. No times are tested.
+
+use std::process::Command;
+
+use crate::support::{Case, json};
+
+/// The last part of the name of what the run of a client did.
+fn run(line: &str) -> serde_json::Value {
+    let case = Case::new();
+    let output = case.ok(&format!(
+        "cache bench --json --client policy --well 1s --for 1s {line}"
+    ));
+    json(&output.stdout)["runs"][0].clone()
+}
+
+fn sum(run: &serde_json::Value, name: &str) -> u64 {
+    let parts = run["parts"].as_array().unwrap().iter();
+    parts.map(|part| part[name].as_u64().unwrap()).sum()
+}
+
+/// Whether there is memcached. CI has it.
+fn has_memcached() -> bool {
+    let found = Command::new("memcached").arg("-V").output().is_ok();
+    assert!(
+        found || std::env::var_os("CI").is_none(),
+        "CI installs memcached"
+    );
+    found
+}
+
+#[test]
+fn no_read_is_lost_or_wrong_whatever_happens_to_nodes() {
+    if !has_memcached() {
+        return;
+    }
+    for trouble in ["--stop 1", "--kill 1", "--stop 1 --kill 1", "--flip"] {
+        let run = run(&format!(
+            "--nodes 4 --readers 30 --rate 300 --value 20000 --values 50 {trouble}"
+        ));
+        assert_eq!(sum(&run, "wrong"), 0, "{trouble}: {run}");
+        assert!(sum(&run, "reads") > 800, "{trouble}: {run}");
+        let is_flipped = trouble == "--flip";
+        assert_eq!(
+            run["corrupt"].as_u64().unwrap() > 0,
+            is_flipped,
+            "{trouble}: {run}"
+        );
+    }
+}
+
+#[test]
+fn one_of_many_readers_reads_the_origin() {
+    if !has_memcached() {
+        return;
+    }
+    let run = run("--cold --values 1 --readers 200 --rate 3000 --value 4K");
+    // A machine that stalls for a quarter of a second lets a reader give up.
+    assert!((1..=3).contains(&sum(&run, "origin_reads")), "{run}");
+    assert_eq!(sum(&run, "wrong"), 0, "{run}");
+}
+
+#[test]
+fn what_cannot_be_measured_is_refused() {
+    let case = Case::new();
+    for (line, part) in [
+        ("cache bench --value 5M", "4M"),
+        (
+            "cache bench --nodes 2 --stop 2 --kill 1",
+            "more than the 2 nodes",
+        ),
+        ("cache bench --nodes 0", "--nodes"),
+    ] {
+        let told = case.fails(line, 1);
+        assert!(told.contains(part), "{line}: {told}");
+    }
+}
