@@ -9,7 +9,10 @@ use refrain_storage::Source;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::progress::{Watch, is_cancelled};
+use crate::store::complete_end::complete_end;
 use crate::store::ending::{Ending, ending_of};
+use crate::store::envelope::end::complete_envelope_end;
+use crate::store::envelope::open::read_envelope;
 use crate::store::recovery_chain::{RecoveryChain, recovery_chain};
 
 /// What is read at a time.
@@ -122,8 +125,24 @@ fn sets_of(source: &dyn Source) -> Result<RecoveryChain> {
             sets: vec![set],
             unprotected: Vec::new(),
         }),
-        Ending::Recovery(_) | Ending::Tail(_) => recovery_chain(source),
-        Ending::Other => Ok(RecoveryChain::default()),
+        Ending::Recovery(_) | Ending::Tail(_) => recovery_chain(source, source.size_bytes()?),
+        Ending::Other => match end_before_unfinished(source)? {
+            Some(end) => recovery_chain(source, end),
+            None => Ok(RecoveryChain::default()),
+        },
+    }
+}
+
+/// Where an archive ends behind which an `add` was interrupted.
+fn end_before_unfinished(source: &dyn Source) -> Result<Option<u64>> {
+    let found = match read_envelope(source) {
+        Ok(Some(stored)) => complete_envelope_end(source, &stored),
+        Ok(None) => complete_end(source),
+        Err(error) => Err(error),
+    };
+    match found {
+        Err(error) if error.kind == ErrorKind::Io => Err(error),
+        found => Ok(found.unwrap_or_default()),
     }
 }
 

@@ -71,7 +71,7 @@ pub fn protect(
     };
     let share = options.share.hundredths_of_percent();
     let parameters = RecoveryParameters::choose(protected_bytes, share).map_err(not_protected)?;
-    let chain = recovery_chain(&**source)?;
+    let chain = recovery_chain(&**source, source.size_bytes()?)?;
     if chain.sets.len() > 1 || !chain.unprotected.is_empty() {
         check_digests(&**source)?;
     }

@@ -37,7 +37,7 @@ pub(crate) fn beginning(source: Arc<dyn Source>, length_bytes: u64) -> Arc<dyn S
 ///
 /// # Errors
 /// `Io`.
-fn complete_end(source: &dyn Source) -> Result<Option<u64>> {
+pub(crate) fn complete_end(source: &dyn Source) -> Result<Option<u64>> {
     let size_bytes = source.size_bytes()?;
     let mut magic = [0; MAGIC.len()];
     let count = source.read_at(0, &mut magic)?;

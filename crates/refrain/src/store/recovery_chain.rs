@@ -34,13 +34,14 @@ pub(crate) struct RecoveryChain {
     pub unprotected: Vec<Range<u64>>,
 }
 
-/// Finds the recovery data of a file by its end, reading some KiB for each set.
+/// Finds the recovery data of a file from where what is complete of it ends, reading some KiB for
+/// each set.
 ///
 /// # Errors
 /// `Io`.
-pub(crate) fn recovery_chain(source: &dyn Source) -> Result<RecoveryChain> {
+pub(crate) fn recovery_chain(source: &dyn Source, complete_end: u64) -> Result<RecoveryChain> {
     let mut chain = RecoveryChain::default();
-    let mut end = source.size_bytes()?;
+    let mut end = complete_end;
     loop {
         let set = set_before(source, end)?;
         let set_end = set.as_ref().map_or(0, RecoverySet::appendix_end);

@@ -335,6 +335,10 @@ fn an_add_that_was_killed_leaves_what_was_there_and_the_next_one_protects_all() 
             let left = &nights.bytes[..cut];
             let complete = if cut < added { 3 } else { 4 };
             nights.assert_reads(left, complete);
+            let info = recovery_info(&*source(left)).unwrap().unwrap();
+            let unprotected = if cut < added { 0 } else { added - start };
+            let expected = (3, unprotected as u64);
+            assert_eq!((info.sets, info.unprotected_bytes), expected, "{cut}");
             fs::write(&path, left).unwrap();
             let next = random(40_000, cut as u64);
             add_night(&path, &next, None, is_encrypted).unwrap();

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use refrain_format::envelope::StoredEnvelope;
 use refrain_format::envelope::run::{
     RUN_END_BYTES_MAX, RunEnd, RunStart, SHARED_RUN_FRAME_BYTES, run_end_header,
 };
@@ -82,6 +83,22 @@ pub(super) fn envelope_end(file: &dyn Source, place: (u64, u32)) -> Result<Envel
         before,
         offset,
         start,
+    })
+}
+
+/// Where what is complete of an encrypted archive ends in its file, with all that is appended to
+/// it; `None` if that is damaged.
+///
+/// # Errors
+/// `Io`.
+pub(crate) fn complete_envelope_end(
+    file: &dyn Source,
+    stored: &StoredEnvelope,
+) -> Result<Option<u64>> {
+    let place = (stored.records_offset(), stored.envelope.archive_id());
+    Ok(match envelope_end(file, place)? {
+        EnvelopeEnd::Complete(end) | EnvelopeEnd::Incomplete(end) => Some(end.append_at),
+        EnvelopeEnd::DamagedRun { .. } | EnvelopeEnd::Nowhere => None,
     })
 }
 

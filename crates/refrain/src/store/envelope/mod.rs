@@ -3,7 +3,7 @@
 //! A writer gets an [`EnvelopeSink`](sink::EnvelopeSink), a reader the archive inside as a source
 //! or a stream ([`open`]). Nothing else in the engine knows about encryption.
 
-mod end;
+pub(crate) mod end;
 pub mod keys;
 pub(crate) mod open;
 pub(crate) mod run_ending;
