@@ -220,67 +220,54 @@ impl Decoder {
         mut position: usize,
         bounds: Bounds,
     ) -> Result<usize, Damage> {
-        for index in 0..count {
-            let Command {
-                run,
-                length,
-                distance,
-            } = self.batch[index];
-            let mut run = run as usize;
-            if run > bounds.end - position {
-                return Err(Damage::OutsideBlock);
-            }
-            run = run.min(bounds.stop - position);
-            if run > 0 {
-                self.read_literals(literals, out, position, run);
-                position += run;
-            }
-            if position == bounds.stop {
-                break;
-            }
-            let (mut length, distance) = (length as usize, distance as usize);
-            if length > bounds.end - position || distance > position {
-                return Err(Damage::OutsideBlock);
-            }
-            length = length.min(bounds.stop - position);
-            copy(out, position, distance, length);
-            position += length;
-            self.last_distance = distance as u32;
-        }
-        Ok(position)
-    }
-
-    /// Decodes `out[position..position + run]`.
-    #[inline(always)]
-    fn read_literals(
-        &mut self,
-        input: &mut Input<'_>,
-        out: &mut [u8],
-        position: usize,
-        run: usize,
-    ) {
+        // In registers from here on.
         let Input {
             mut words,
             mut first,
             mut second,
-        } = *input;
-        let expected = expected_byte(out, position, self.last_distance);
-        let mut context = self.contexts.of_first_literal(expected);
-        for piece in out[position..position + run].chunks_mut(LITERALS) {
-            for byte in &mut *piece {
-                *byte = self.model.literals.decode(context, &mut first, &mut words);
-                context = self.contexts.of_literal(*byte);
-                std::mem::swap(&mut first, &mut second);
+        } = *literals;
+        let contexts = self.contexts;
+        let mut last_distance = self.last_distance;
+        for command in &self.batch[..count] {
+            let run = command.run as usize;
+            if run > bounds.end - position {
+                return Err(Damage::OutsideBlock);
             }
-            if piece.len() == LITERALS {
-                (self.host.check_in)();
+            let end = position + run.min(bounds.stop - position);
+            if position < end {
+                let expected = expected_byte(out, position, last_distance);
+                let mut context = contexts.of_first_literal(expected);
+                for piece in out[position..end].chunks_mut(LITERALS) {
+                    for byte in &mut *piece {
+                        *byte = self.model.literals.decode(context, &mut first, &mut words);
+                        context = contexts.of_literal(*byte);
+                        std::mem::swap(&mut first, &mut second);
+                    }
+                    if piece.len() == LITERALS {
+                        (self.host.check_in)();
+                    }
+                }
+                position = end;
             }
+            if position == bounds.stop {
+                break;
+            }
+            let (length, distance) = (command.length as usize, command.distance as usize);
+            if length > bounds.end - position || distance > position {
+                return Err(Damage::OutsideBlock);
+            }
+            let length = length.min(bounds.stop - position);
+            copy(out, position, distance, length);
+            position += length;
+            last_distance = command.distance;
         }
-        *input = Input {
+        self.last_distance = last_distance;
+        *literals = Input {
             words,
             first,
             second,
         };
+        Ok(position)
     }
 }
 

@@ -79,7 +79,7 @@ impl Codec for Lz {
         CodecDescription {
             id: CodecId::LZ,
             name: "lz",
-            summary: "nearly as dense as lzma, and decodes more than twice as fast",
+            summary: "nearly as dense as lzma, and decodes text about twice as fast",
             levels: 1..=4,
             default_level: 3,
         }
