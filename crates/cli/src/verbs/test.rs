@@ -80,7 +80,15 @@ fn test(archive: &ArchiveInput, plan: &TestPlan, report: &Report) -> Result<Outc
     let recovery = source.map(|source| recovery_state(&*source, &meter));
     let recovery = recovery.transpose();
     let recovery = recovery.map_err(|error| Failure::engine(label, error))?;
-    let mut outcome = with_recovery(label, line, json, recovery.flatten());
+    let recovery = recovery.flatten();
+    if let Some(info) = recovery.map(|state| state.info)
+        && info.added_bytes > 0
+    {
+        let text = unprotected_text(&info);
+        let why = "`add` is running, or was interrupted, and the next one makes some";
+        report.remark(&format!("{label}: {text}: {why}"));
+    }
+    let mut outcome = with_recovery(label, line, json, recovery);
     if let Some(incomplete) = incomplete {
         report.remark(&incomplete);
     }
@@ -263,10 +271,10 @@ fn with_recovery(
     }
     let mut outcome = Outcome::new(label, line, json);
     if let Some(info) = recovery.map(|state| state.info)
-        && info.unprotected_bytes > 0
+        && info.unprotected_bytes > info.added_bytes
     {
         let text = format!(
-            "{}, because an `add` was interrupted or some is damaged: the next `add` or `refrain protect` makes some",
+            "{}, because some is damaged: `refrain repair` makes it anew",
             unprotected_text(&info)
         );
         outcome.add_loss(Exit::Damaged, &text);

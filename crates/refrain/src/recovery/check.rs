@@ -36,6 +36,9 @@ pub struct RecoveryInfo {
     pub sets: u64,
     /// The bytes that no set protects: an `add` was interrupted, or a set is damaged at its end.
     pub unprotected_bytes: u64,
+    /// Of these, the bytes behind the last set: no more than that an `add` was interrupted, or is
+    /// running.
+    pub added_bytes: u64,
 }
 
 impl RecoveryInfo {
@@ -47,6 +50,8 @@ impl RecoveryInfo {
             .min_by_key(|set| share(&set.parameters))?
             .parameters;
         let lengths = |range: &Range<u64>| range.end - range.start;
+        let end = sets.clone().map(RecoverySet::appendix_end).max()?;
+        let added = chain.unprotected.iter().filter(|range| range.start >= end);
         Some(RecoveryInfo {
             protected_bytes: sets.clone().map(|set| set.parameters.protected_bytes).sum(),
             recovery_bytes: sets.clone().map(RecoverySet::frames_bytes).sum(),
@@ -55,6 +60,7 @@ impl RecoveryInfo {
             slice_bytes: weakest.slice_bytes,
             sets: sets.count() as u64,
             unprotected_bytes: chain.unprotected.iter().map(lengths).sum(),
+            added_bytes: added.map(lengths).sum(),
         })
     }
 
