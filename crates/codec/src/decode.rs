@@ -52,8 +52,8 @@ pub fn decode_into(
 
 /// Decodes the first `prefix_bytes` of a block (all of it when it is shorter) into `out`, whose
 /// former content is overwritten. Does no more work than the codec's granularity requires: a few
-/// bytes for lz4, deflate, lzma, ppmd and cm; 128 KiB for zstd; up to 900 kB for bzip2. bwt decodes
-/// the whole block and saves only a part of the inverse transform (a sixth of the time).
+/// bytes for lz4, deflate, lzma, ppmd and cm; 128 KiB for zstd; up to 900 kB for bzip2. bwt and
+/// bwt2 decode the whole block and save only a part of the inverse transform.
 ///
 /// May miss damage after the prefix; the checksum of the frame does not.
 ///
@@ -98,7 +98,7 @@ pub fn decode_prefix(
 /// by checksums which of them are right.
 ///
 /// Codecs recover the bytes before the damage: lz4, zstd, lzma, deflate, ppmd and cm nearly all of
-/// them, bzip2 only whole bzip2 blocks, bwt none. Without a codec all available bytes are
+/// them, bzip2 only whole bzip2 blocks, bwt and bwt2 none. Without a codec all available bytes are
 /// recovered.
 ///
 /// # Errors

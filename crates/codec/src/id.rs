@@ -12,7 +12,7 @@ impl CodecId {
     /// ZPAQ, only in archives of lrzip.
     pub const ZPAQ: Self = Self(0x7F02);
     /// The first number reserved for more codecs of this project.
-    pub const FIRST_RESERVED: Self = Self(10);
+    pub const FIRST_RESERVED: Self = Self(11);
     /// The first number after this project's.
     pub const FIRST_UNASSIGNED: Self = Self(128);
     /// A codec named by a UUID, the first 16 bytes of its parameters.

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::codec::Codec;
-use crate::codecs::bwt::Bwt;
+use crate::codecs::bwt::{BWT, BWT2};
 use crate::codecs::bzip2::Bzip2;
 use crate::codecs::cm::Cm;
 use crate::codecs::deflate::Deflate;
@@ -19,7 +19,7 @@ use crate::params::wrong_length;
 
 /// All codecs of this build. The index is the number.
 static CODECS: &[&dyn Codec] = &[
-    &Stored, &Lz4, &Zstd, &Lzma, &Bzip2, &Deflate, &Ppmd, &Bwt, &Cm, &Lz,
+    &Stored, &Lz4, &Zstd, &Lzma, &Bzip2, &Deflate, &Ppmd, &BWT, &Cm, &Lz, &BWT2,
 ];
 
 /// All codecs of this build, by rising number.

@@ -1,5 +1,6 @@
-//! Codecs `bwt`, `cm` and `lz` against the decoders of the second reader (`tools/reader`), which
-//! were written from `docs/codec-bwt.md`, `docs/codec-cm.md` and `docs/codec-lz.md`.
+//! Codecs `bwt`, `bwt2`, `cm` and `lz` against the decoders of the second reader (`tools/reader`),
+//! which were written from `docs/codec-bwt.md`, `docs/codec-bwt2.md`, `docs/codec-cm.md` and
+//! `docs/codec-lz.md`.
 //!
 //! They need Python 3.11 without any packages: `REFRAIN_READER_PYTHON`, or else `python3`; without
 //! one the tests are skipped. Python takes 0.2 ms per byte, so only the beginning of long blocks of
@@ -31,7 +32,7 @@ use refrain_testkit::{Rng, scaled};
 /// any other exception ends the program.
 const PROGRAM: &str = "
 import sys
-from refrain_reader import bwt, cm, lz
+from refrain_reader import bwt, bwt2, cm, lz
 from refrain_reader.arithmetic import Decoder
 from refrain_reader.errors import ReaderError
 
@@ -40,6 +41,8 @@ def decode(codec, length, prefix, params, data):
         return bwt.decode(data, length, params)[:prefix]
     if codec == 'lz':
         return lz.decode(data, length, params)[:prefix]
+    if codec == 'bwt2':
+        return bwt2.decode(data, length, params)[:prefix]
     if prefix == length:
         return cm.decode(data, length, params)
     model, decoder = cm.Model(params[0], params[1], length), Decoder(data)
@@ -81,11 +84,11 @@ impl Case {
         })
     }
 
-    fn bwt(name: &str, raw: &[u8]) -> Case {
-        Case::encoded(name, CodecId::BWT, 1, raw, raw.len()).expect(name)
+    fn sorted(codec: CodecId, name: &str, raw: &[u8]) -> Case {
+        Case::encoded(name, codec, 1, raw, raw.len()).expect(name)
     }
 
-    /// The number of bytes without repeats (`bwt`).
+    /// The number of bytes without repeats (`bwt` and `bwt2`).
     fn reduced_bytes(&self) -> usize {
         u32::from_le_bytes(self.params[1..5].try_into().unwrap()) as usize
     }
@@ -219,6 +222,15 @@ fn random_bytes_of_two_ranges(length: usize) -> Vec<u8> {
 
 #[test]
 fn bwt_decodes_blocks_of_all_kinds() {
+    sorted_blocks_of_all_kinds(CodecId::BWT);
+}
+
+#[test]
+fn bwt2_decodes_blocks_of_all_kinds() {
+    sorted_blocks_of_all_kinds(CodecId::BWT2);
+}
+
+fn sorted_blocks_of_all_kinds(codec: CodecId) {
     let length = 50_003 * scaled(1) as usize;
     let mut sorted = random_bytes(length, 7);
     sorted.sort_unstable();
@@ -241,6 +253,7 @@ fn bwt_decodes_blocks_of_all_kinds() {
         ("period 31", period(length, 31)),
         ("period 1000", period(length, 1000)),
         ("fibonacci", fibonacci(length)),
+        ("many runs", skewed_bytes(2 * length, 15)),
     ];
     let repeating = [
         ("random bytes twice", random_bytes(30_000, 6).repeat(2)),
@@ -253,15 +266,15 @@ fn bwt_decodes_blocks_of_all_kinds() {
         ("escapes", changed_often(&random_bytes(20_000, 11))),
     ];
     let mut cases = Vec::new();
-    cases.extend(plain.map(|(name, raw)| Case::bwt(name, &raw)));
+    cases.extend(plain.map(|(name, raw)| Case::sorted(codec, name, &raw)));
     cases.extend(repeating.map(|(name, raw)| {
-        let case = Case::bwt(name, &raw);
+        let case = Case::sorted(codec, name, &raw);
         assert!(case.reduced_bytes() < raw.len(), "{name}");
         case
     }));
     for length in (100..140).chain([255, 256, 257, 1000, 5000]) {
         for raw in [vec![7; length], text(length, 2), period(length, 3)] {
-            cases.extend(Case::encoded("short", CodecId::BWT, 1, &raw, length));
+            cases.extend(Case::encoded("short", codec, 1, &raw, length));
         }
     }
     assert!(cases.len() > 70, "{}", cases.len());
@@ -273,9 +286,11 @@ fn bwt_decodes_blocks_of_all_kinds() {
 fn bwt_decodes_a_block_of_more_than_four_mib() {
     let mib = 1 << 20;
     let raw = [text(mib / 4, 1), vec![0; 5 * mib], code(mib / 4, 2)].concat();
-    let case = Case::bwt("long", &raw);
-    assert!(case.reduced_bytes() > 4 * mib, "{}", case.reduced_bytes());
-    assert_eq!(compare(&[case]), 0);
+    let cases = [CodecId::BWT, CodecId::BWT2].map(|codec| Case::sorted(codec, "long", &raw));
+    for case in &cases {
+        assert!(case.reduced_bytes() > 4 * mib, "{}", case.reduced_bytes());
+    }
+    assert_eq!(compare(&cases), 0);
 }
 
 /// Replaces most line feeds by spaces, so that lines are longer than the largest column.
@@ -435,7 +450,12 @@ fn lz_decodes_damaged_blocks_to_the_same() {
 fn both_return_errors_for_the_same_blocks() {
     let raw = repeated(&text(1500, 1), 1);
     let mut cases = Vec::new();
-    for (codec, level) in [(CodecId::BWT, 1), (CodecId::CM, 2), (CodecId::LZ, 2)] {
+    for (codec, level) in [
+        (CodecId::BWT, 1),
+        (CodecId::BWT2, 1),
+        (CodecId::CM, 2),
+        (CodecId::LZ, 2),
+    ] {
         let of = |params: &[u8], data: &[u8], length: usize| Case {
             name: format!("{codec:?} {params:?} {length}"),
             codec,
@@ -454,7 +474,7 @@ fn both_return_errors_for_the_same_blocks() {
             of(params, data, length - 1),
             of(params, data, length + 1),
         ]);
-        if codec == CodecId::BWT {
+        if codec == CodecId::BWT || codec == CodecId::BWT2 {
             cases.push(of(&[0; 5], data, length));
             cases.push(of(&[0, 255, 255, 255, 0], data, length));
             for row in [0, length as u32 + 1] {

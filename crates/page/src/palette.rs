@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 /// The hue of each of the engine's stages in degrees: blue finds repeats, green to yellow encodes
 /// and decodes, violet to red is input and output.
-const HUES: [(&str, u16); 23] = [
+const HUES: [(&str, u16); 24] = [
     ("scan", 215),
     ("find repeats", 230),
     ("match", 200),
@@ -20,6 +20,7 @@ const HUES: [(&str, u16); 23] = [
     ("codec bzip2", 80),
     ("codec ppmd", 70),
     ("codec bwt", 60),
+    ("codec bwt2", 54),
     ("codec cm", 48),
     ("decode", 100),
     ("assemble", 40),

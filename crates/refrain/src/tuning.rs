@@ -312,7 +312,7 @@ mod tests {
             (tuning.level, tuning.plan.codec)
         };
         assert_eq!(of(9, 256, None), (9, CodecId::CM));
-        assert_eq!(of(9, 128, None), (8, CodecId::BWT));
+        assert_eq!(of(9, 128, None), (8, CodecId::BWT2));
         assert_eq!(of(9, 128, Some("cm")), (9, CodecId::CM));
         for level in 1..=8 {
             assert_eq!(of(level, 128, None).0, level);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from array import array
+from collections.abc import Callable
 from functools import cache
 
 from .arithmetic import Decoder
@@ -373,6 +374,13 @@ def restore(reduced: bytes, size: int, escape: int) -> bytes:
 
 def decode(data: bytes, raw_bytes: int, params: bytes) -> bytes:
     """Section 2."""
+    return decode_with(read_transform, data, raw_bytes, params)
+
+
+def decode_with(
+    read: Callable[[bytes, int], bytearray], data: bytes, raw_bytes: int, params: bytes
+) -> bytes:
+    """Section 2, with what reads a transform of K bytes from Coded."""
     escape, size = params[0], int.from_bytes(params[1:5], "little")
     need(1 <= size <= raw_bytes, "bwt: Reduced_Bytes")
     need(size < raw_bytes or escape == 0, "bwt: Escape")
@@ -382,5 +390,5 @@ def decode(data: bytes, raw_bytes: int, params: bytes) -> bytes:
     need(len(data) >= 4 * count, "bwt: the rows end")
     rows = [int.from_bytes(data[4 * i : 4 * i + 4], "little") for i in range(count)]
     need(all(1 <= row <= size for row in rows), "bwt: a row")
-    text = invert(read_transform(data[4 * count :], size), rows[0])
+    text = invert(read(data[4 * count :], size), rows[0])
     return bytes(text) if size == raw_bytes else restore(bytes(text), raw_bytes, escape)

@@ -11,15 +11,27 @@ import lz4.block
 import pyppmd
 import zstandard
 
-from . import bwt, cm, filters, lz
+from . import bwt, bwt2, cm, filters, lz
 from .cursor import Cursor
 from .errors import Damaged, Limit, ReaderError, Unsupported, need, within
 from .limits import PARAMS_BYTES_MAX, WINDOW_BYTES_MIN
 
-NONE, LZ4, ZSTD, LZMA, BZIP2, DEFLATE, PPMD, BWT, CM, LZ = range(10)
+NONE, LZ4, ZSTD, LZMA, BZIP2, DEFLATE, PPMD, BWT, CM, LZ, BWT2 = range(11)
 NAMED = 255
-CODEC_NAMES = ["none", "lz4", "zstd", "lzma", "bzip2", "deflate", "ppmd", "bwt", "cm", "lz"]
-PARAMS_BYTES = {LZMA: 1, PPMD: 5, BWT: 5, CM: 6, LZ: 3}
+CODEC_NAMES = [
+    "none",
+    "lz4",
+    "zstd",
+    "lzma",
+    "bzip2",
+    "deflate",
+    "ppmd",
+    "bwt",
+    "cm",
+    "lz",
+    "bwt2",
+]
+PARAMS_BYTES = {LZMA: 1, PPMD: 5, BWT: 5, CM: 6, LZ: 3, BWT2: 5}
 
 
 @dataclass(frozen=True)
@@ -185,4 +197,5 @@ DECODERS = [
     bwt.decode,
     cm.decode,
     lz.decode,
+    bwt2.decode,
 ]

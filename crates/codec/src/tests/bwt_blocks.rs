@@ -6,10 +6,6 @@ use crate::property::check_round_trip;
 use crate::test_data::random_bytes;
 use crate::workspace::Workspace;
 
-fn plan() -> BlockPlan {
-    BlockPlan::plain(CodecId::BWT, 1)
-}
-
 /// Strings that are hard for some suffix sorters, match finders or models.
 fn adversarial_blocks(length: usize) -> Vec<(&'static str, Vec<u8>)> {
     let (mut shorter, mut fibonacci) = (b"a".to_vec(), b"ab".to_vec());
@@ -58,9 +54,12 @@ fn compresses_adversarial_blocks() {
     let mut workspace = Workspace::new();
     for length in [65_536, 200_003] {
         for (name, raw) in adversarial_blocks(length) {
-            let (block, data) = check_round_trip(&mut workspace, &raw, &plan());
-            assert_eq!(block.codec, CodecId::BWT, "{name}");
-            assert!(data.len() < raw.len() / 20, "{name}: {}", data.len());
+            for codec in [CodecId::BWT, CodecId::BWT2] {
+                let plan = BlockPlan::plain(codec, 1);
+                let (block, data) = check_round_trip(&mut workspace, &raw, &plan);
+                assert_eq!(block.codec, codec, "{name}");
+                assert!(data.len() < raw.len() / 20, "{name}: {}", data.len());
+            }
         }
     }
 }

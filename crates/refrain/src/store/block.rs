@@ -94,6 +94,7 @@ fn stage_of(codec: CodecId) -> &'static str {
         CodecId::DEFLATE => "codec deflate",
         CodecId::PPMD => "codec ppmd",
         CodecId::BWT => "codec bwt",
+        CodecId::BWT2 => "codec bwt2",
         CodecId::CM => "codec cm",
         CodecId::LZ => "codec lz",
         _ => "codec",

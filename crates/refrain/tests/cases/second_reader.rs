@@ -240,7 +240,7 @@ fn any_member(root: PathBuf, number: usize, rng: &mut Rng) -> MemberInput {
 
 fn any_options(rng: &mut Rng) -> CompressOptions {
     let codecs = [
-        "none", "lz4", "zstd", "lzma", "bzip2", "deflate", "ppmd", "bwt",
+        "none", "lz4", "zstd", "lzma", "bzip2", "deflate", "ppmd", "bwt", "bwt2",
     ];
     let codec = rng.once_in(2).then(|| CodecChoice {
         name: (*rng.choose(&codecs)).into(),
@@ -388,7 +388,7 @@ fn the_second_reader_reads_golden_archives_as_the_engine_does() {
         return;
     }
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../golden/archives");
-    let slow = ["codec-bwt", "codec-cm", "level-8", "level-9"];
+    let slow = ["codec-bwt", "codec-bwt2", "codec-cm", "level-8", "level-9"];
     let mut count = 0;
     for version in fs::read_dir(golden).unwrap() {
         for entry in fs::read_dir(version.unwrap().path()).unwrap() {

@@ -1,4 +1,5 @@
-//! The inverse Burrows–Wheeler transform, two bytes per step and many chains at once.
+//! The inverse Burrows–Wheeler transform, many chains at once: one byte per step for up to 2^24
+//! rows (`packed.rs`), two for more.
 //!
 //! Row `r` of the sorted matrix leads to the row of the suffix that is one byte shorter. Following
 //! these links gives the text, with one cache miss per byte. Storing the successor of the successor
@@ -10,8 +11,10 @@
 
 use std::ops::Range;
 
+use super::histogram::histogram;
+use super::packed;
 use super::transform::{CHAINS_MAX, ChainRow, sampling_bytes};
-use crate::host::{Host, PIECE_BYTES};
+use crate::host::Host;
 
 /// The chains followed alternately: all chains of a block. With 16 at a time, each of which
 /// searched for its bytes before it loaded its link, a block of kernel source took 1.6 times as
@@ -25,13 +28,25 @@ const PIECE_LINKS: usize = 1 << 14;
 /// and the pairs of each chain that are followed, at 5 to 10 ns for each chain.
 const PIECE_PAIRS: usize = 1 << 9;
 
-#[derive(Default)]
 pub(super) struct Inverse {
-    /// For each row, the row of the suffix that is two bytes shorter.
+    /// The maximum number of rows whose links are packed.
+    packed_rows_max: usize,
+    /// For each row, the row of the suffix that is two bytes shorter; or packed.
     links: Vec<ChainRow>,
     directory: PairDirectory,
     /// The number of rows of each pair, then the next row of each pair.
     pair_rows: Vec<ChainRow>,
+}
+
+impl Default for Inverse {
+    fn default() -> Self {
+        Self {
+            packed_rows_max: packed::ROWS_MAX,
+            links: Vec::new(),
+            directory: PairDirectory::default(),
+            pair_rows: Vec::new(),
+        }
+    }
 }
 
 impl Inverse {
@@ -52,6 +67,10 @@ impl Inverse {
         let additional = rows.saturating_sub(self.links.len());
         self.links.try_reserve_exact(additional).ok()?;
         host.resize(&mut self.links, rows);
+        if rows <= self.packed_rows_max {
+            packed::link(host, transform, primary, &mut self.links);
+            return Some(());
+        }
         let matrix = Matrix {
             host,
             transform,
@@ -79,6 +98,9 @@ impl Inverse {
         length_bytes: usize,
         text: &mut [u8],
     ) {
+        if length_bytes < self.packed_rows_max {
+            return packed::follow(host, &self.links, starts, length_bytes, text);
+        }
         let chunks = text.chunks_mut(sampling_bytes(length_bytes));
         let mut chains: Vec<_> = chunks
             .zip(starts)
@@ -214,25 +236,6 @@ impl Matrix<'_> {
     }
 }
 
-fn histogram(host: Host, bytes: &[u8]) -> [u32; 256] {
-    // Four counters per byte, since consecutive equal bytes would wait for the store of the
-    // previous count.
-    let mut counts = [[0_u32; 4]; 256];
-    for piece in bytes.chunks(PIECE_BYTES) {
-        let (fours, rest) = piece.as_chunks::<4>();
-        for four in fours {
-            for (lane, &byte) in four.iter().enumerate() {
-                counts[usize::from(byte)][lane] += 1;
-            }
-        }
-        for &byte in rest {
-            counts[usize::from(byte)][0] += 1;
-        }
-        (host.check_in)();
-    }
-    counts.map(|lanes| lanes.iter().sum())
-}
-
 #[derive(Default)]
 struct PairDirectory {
     /// The first row of each pair that occurs, and of the suffix of one byte, rising; then the
@@ -302,98 +305,5 @@ impl PairDirectory {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::transform::{chain_count, forward};
-    use super::*;
-    use crate::test_data::{random_bytes, text};
-    use proptest::prelude::*;
-
-    /// The textbook transform: sorts all suffixes, the empty one first.
-    fn naive_transform(text: &[u8]) -> (Vec<u8>, Vec<ChainRow>) {
-        let mut suffixes: Vec<usize> = (0..=text.len()).collect();
-        suffixes.sort_by_key(|&start| &text[start..]);
-        let before = suffixes.iter().filter(|&&start| start > 0);
-        let transform = before.map(|&start| text[start - 1]).collect();
-        let row_of = |start| suffixes.iter().position(|&s| s == start).unwrap() as ChainRow;
-        let starts =
-            (0..chain_count(text.len())).map(|chain| row_of(chain * sampling_bytes(text.len())));
-        (transform, starts.collect())
-    }
-
-    fn check(raw: &[u8], naive: bool) {
-        let (mut transform, mut starts) = (raw.to_vec(), Vec::new());
-        forward(
-            Host::default(),
-            &mut transform,
-            &mut Vec::new(),
-            &mut starts,
-        )
-        .unwrap();
-        if naive {
-            assert_eq!((transform.clone(), starts.clone()), naive_transform(raw));
-        }
-        let mut inverse = Inverse::default();
-        for length in [raw.len(), raw.len() / 2, raw.len() - 1, 1] {
-            inverse
-                .prepare(Host::default(), &transform, starts[0])
-                .unwrap();
-            let mut decoded = vec![0xAA; length];
-            inverse.follow(Host::default(), &starts, raw.len(), &mut decoded);
-            assert!(decoded == raw[..length], "{length} of {}", raw.len());
-        }
-    }
-
-    #[test]
-    fn texts_round_trip() {
-        for length in [1, 2, 3, 4, 5, 100, 1001] {
-            check(&text(length, 1), true);
-            check(&random_bytes(length, 1), true);
-            check(&vec![0; length], true);
-            check(&vec![255; length], true);
-        }
-        let all_pairs: Vec<u8> = (0..=u16::MAX).flat_map(u16::to_be_bytes).collect();
-        check(&all_pairs, false);
-        for length in [65_535, 65_536, 65_537, 200_001, 1_500_000] {
-            check(&text(length, 2), false);
-            check(&random_bytes(length, 2), false);
-            check(&b"ab".repeat(length)[..length], false);
-        }
-    }
-
-    #[test]
-    fn forged_transforms_decode_without_panic() {
-        for length in [1, 2, 3, 1000, 150_001] {
-            let transform = random_bytes(length, 5);
-            let starts: Vec<ChainRow> = (0..chain_count(length))
-                .map(|n| 1 + (n * 7919 % length) as ChainRow)
-                .collect();
-            for primary in [1, length as ChainRow, length as ChainRow / 2 + 1] {
-                let mut inverse = Inverse::default();
-                inverse
-                    .prepare(Host::default(), &transform, primary)
-                    .unwrap();
-                inverse.follow(Host::default(), &starts, length, &mut vec![0; length]);
-            }
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn arbitrary_texts_round_trip(raw in proptest::collection::vec(0_u8..4, 1..200)) {
-            check(&raw, true);
-        }
-
-        #[test]
-        fn arbitrary_transforms_decode_without_panic(
-            transform in proptest::collection::vec(any::<u8>(), 1..200),
-            primary in any::<ChainRow>(),
-            start in any::<ChainRow>(),
-        ) {
-            let length = transform.len();
-            let within = |row: ChainRow| 1 + row % length as ChainRow;
-            let mut inverse = Inverse::default();
-            inverse.prepare(Host::default(), &transform, within(primary)).unwrap();
-            inverse.follow(Host::default(), &[within(start)], length, &mut vec![0; length]);
-        }
-    }
-}
+#[path = "inverse_tests.rs"]
+mod tests;

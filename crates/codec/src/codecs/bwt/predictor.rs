@@ -4,6 +4,7 @@
 //! 4.1 to 4.3; here with integers only, so that predictions are the same on every machine.
 
 use super::counter::{Counter, Steps};
+use super::filled::filled;
 use super::logistic::squash;
 use super::mix::{INPUTS_MAX, Inputs, Weights};
 use crate::arithmetic::{BinaryCoder, PROBABILITY_BITS};
@@ -114,14 +115,6 @@ pub(super) fn adapt(probability: &mut u16, target: i32, rate: u32) {
 fn identity_map() -> [u16; POINTS] {
     // At most 65508, which fits.
     std::array::from_fn(|index| squash(((2 * index as i32 + 1) << (POINT_SHIFT - 1)) - 2048) as u16)
-}
-
-/// An array on the heap, without a copy on the stack. `None` when memory cannot be allocated.
-fn filled<T: Copy, const COUNT: usize>(value: T) -> Option<Box<[T; COUNT]>> {
-    let mut items = Vec::new();
-    items.try_reserve_exact(COUNT).ok()?;
-    items.resize(COUNT, value);
-    items.into_boxed_slice().try_into().ok()
 }
 
 #[cfg(test)]

@@ -9,13 +9,17 @@ use crate::host::{Host, PIECE_BYTES};
 const PIECE_RUNS: usize = 1 << 10;
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum StreamError {
+pub(crate) enum StreamError {
     /// The data ends too early.
     Truncated,
     /// Data is left over after the end.
     TooLong,
     /// A run exceeds the end of the block.
     RunTooLong,
+    /// The alphabet of ranked runs has a symbol twice.
+    SymbolTwice,
+    /// A segment of ranked runs does not end in the state with which it was begun.
+    WrongState,
 }
 
 /// The capacity that `encode` needs in `out` after its limit, so that it never has to grow it: the
@@ -88,7 +92,7 @@ pub(super) fn decode(
 }
 
 /// The runs of `bytes`. Their lengths fit in `u32`, since blocks are at most 2^30 bytes.
-fn runs(bytes: &[u8]) -> impl Iterator<Item = ByteRun> {
+pub(super) fn runs(bytes: &[u8]) -> impl Iterator<Item = ByteRun> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
         let (&symbol, after) = rest.split_first()?;
