@@ -1,4 +1,4 @@
-//! A client of shared caches (memcached) for which one sick node costs milliseconds.
+//! A client of shared caches (memcached, Redis) for which one sick node costs milliseconds.
 //!
 //! Values are known by the hash of their content, so they are never out of date, and each is
 //! checked when it arrives. A cache is never the only copy: what it does not have, does not deliver
@@ -8,13 +8,14 @@
 //! |---|---|
 //! | [`key`] | what a value is known by |
 //! | [`policy`] | where a read goes, and when elsewhere: decisions only |
-//! | [`memcached`] | requests and replies as bytes |
+//! | [`engine`] | caches that exist: requests and replies as bytes |
 //! | [`client`] | nodes, connections, and reads that are on their way |
 
 pub mod client;
+pub mod engine;
 pub mod key;
-pub mod memcached;
 pub mod policy;
 
 pub use client::{Client, Node, Outcome, Read};
+pub use engine::Engine;
 pub use key::Key;

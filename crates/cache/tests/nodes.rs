@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use refrain_cache::client::wait;
 use refrain_cache::policy::Rules;
-use refrain_cache::{Client, Key, Node, Outcome};
+use refrain_cache::{Client, Engine, Key, Node, Outcome};
 
 /// A node of its own making.
 #[derive(Clone)]
@@ -135,7 +135,7 @@ impl Cache {
             address: node.address,
         });
         Cache {
-            client: Client::new(listed.collect(), rules),
+            client: Client::new(Engine::Memcached, listed.collect(), rules),
             nodes,
             clock: Instant::now(),
         }
@@ -327,6 +327,7 @@ fn nodes_that_speak_nonsense_hang_up_or_refuse_cost_one_request_each() {
         .local_addr()
         .unwrap();
     let client = Client::new(
+        Engine::Memcached,
         vec![Node {
             name: "gone".into(),
             address: free,

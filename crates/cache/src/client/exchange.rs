@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, ipproto, sockopt};
 
-use crate::memcached::{Reply, ReplyParser};
+use crate::engine::{Engine, Reply, ReplyParser};
 
 /// What is read at once.
 const READ_BYTES: usize = 64 << 10;
@@ -26,7 +26,11 @@ impl Exchange {
     /// # Errors
     /// From the system, at once; a connection that is refused later fails in
     /// [`advance`](Self::advance).
-    pub(super) fn connect(address: SocketAddr, request: Vec<u8>) -> io::Result<Exchange> {
+    pub(super) fn connect(
+        address: SocketAddr,
+        engine: Engine,
+        request: Vec<u8>,
+    ) -> io::Result<Exchange> {
         let family = match address {
             SocketAddr::V4(_) => AddressFamily::INET,
             SocketAddr::V6(_) => AddressFamily::INET6,
@@ -36,18 +40,18 @@ impl Exchange {
             rustix::net::socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?;
         sockopt::set_tcp_nodelay(&socket, true)?;
         match rustix::net::connect(&socket, &address) {
-            Ok(()) | Err(Errno::INPROGRESS) => Ok(Exchange::on(socket, request)),
+            Ok(()) | Err(Errno::INPROGRESS) => Ok(Exchange::on(socket, engine, request)),
             Err(error) => Err(error.into()),
         }
     }
 
     /// Sends a request on a connection that has none.
-    pub(super) fn on(socket: OwnedFd, request: Vec<u8>) -> Exchange {
+    pub(super) fn on(socket: OwnedFd, engine: Engine, request: Vec<u8>) -> Exchange {
         Exchange {
             socket,
             request,
             sent: 0,
-            parser: ReplyParser::default(),
+            parser: engine.parser(),
         }
     }
 

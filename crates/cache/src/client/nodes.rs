@@ -6,8 +6,8 @@ use std::os::fd::OwnedFd;
 use refrain_pool::Lock;
 
 use super::exchange::Exchange;
+use crate::engine::Engine;
 use crate::key::Key;
-use crate::memcached;
 use crate::policy::{self, NodeState, Policy, Rules};
 
 /// The largest value that is read or stored, in bytes. memcached has 1 MiB unless told otherwise
@@ -53,6 +53,7 @@ pub struct Counts {
 /// A client of a shared cache: one for each process. Its methods can be called from many threads.
 pub struct Client {
     nodes: Vec<Connections>,
+    pub(super) engine: Engine,
     rules: Rules,
     pub(super) policy: Lock<Policy>,
     pub(super) counts: Lock<Counts>,
@@ -74,9 +75,9 @@ pub(super) struct Background {
 }
 
 impl Client {
-    /// A client of these nodes.
+    /// A client of these nodes, which all are of one engine.
     #[must_use]
-    pub fn new(nodes: Vec<Node>, rules: Rules) -> Client {
+    pub fn new(engine: Engine, nodes: Vec<Node>, rules: Rules) -> Client {
         let names: Vec<_> = nodes.iter().map(|node| node.name.as_str()).collect();
         let policy = Policy::new(rules, names.iter().copied());
         let nodes = nodes.into_iter().map(|node| Connections {
@@ -85,6 +86,7 @@ impl Client {
         });
         Client {
             nodes: nodes.collect(),
+            engine,
             rules,
             policy: Lock::new(policy),
             counts: Lock::default(),
@@ -107,7 +109,7 @@ impl Client {
     /// Sends a value to the homes of its key. Nobody waits for it, and it may get lost.
     pub fn store(&self, key: &Key, content: &[u8], now_ns: u64) {
         let homes = self.policy.lock().homes(key);
-        let request = memcached::set(&key.text(), &key.seal(content));
+        let request = self.engine.set(&key.text(), &key.seal(content));
         for node in homes.into_iter().flatten() {
             self.store_on(node, request.clone(), now_ns);
         }
@@ -146,8 +148,8 @@ impl Client {
         let connections = self.nodes.get(node)?;
         let idle = connections.idle.lock().pop();
         let exchange = match idle {
-            Some(socket) => Ok(Exchange::on(socket, request)),
-            None => Exchange::connect(connections.node.address, request),
+            Some(socket) => Ok(Exchange::on(socket, self.engine, request)),
+            None => Exchange::connect(connections.node.address, self.engine, request),
         };
         if exchange.is_err() {
             self.policy.lock().failed(node, now_ns);

@@ -4,8 +4,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use super::exchange::Exchange;
 use super::nodes::{Background, Client, VALUE_BYTES_MAX};
+use crate::engine::Reply;
 use crate::key::Key;
-use crate::memcached::{self, Reply};
 use crate::policy::{Node, Plan};
 
 /// How a read ended.
@@ -73,7 +73,7 @@ impl Client {
             absence: None,
         };
         if let Some(node) = plan.probe
-            && let Some(exchange) = self.exchange(node, memcached::probe(), now_ns)
+            && let Some(exchange) = self.exchange(node, self.engine.probe(), now_ns)
         {
             self.counts.lock().probes += 1;
             self.in_background(Background {
@@ -95,8 +95,8 @@ impl Read {
     fn ask(&mut self, client: &Client, node: Node, purpose: Purpose, now_ns: u64) {
         // Only one home keeps promises, or two readers would be told to supply a value.
         let request = match purpose {
-            Purpose::First => memcached::get_or_promise(&self.name),
-            Purpose::Added | Purpose::Second => memcached::get(&self.name),
+            Purpose::First => client.engine.get_or_promise(&self.name),
+            Purpose::Added | Purpose::Second => client.engine.get(&self.name),
         };
         if let Some(exchange) = client.exchange(node, request, now_ns) {
             self.attempts.push(Attempt {
@@ -193,7 +193,7 @@ impl Read {
     /// Stores what one home has on those that do not.
     fn repair(&mut self, client: &Client, content: &[u8], now_ns: u64) {
         for node in self.without.drain(..) {
-            let request = memcached::set(&self.name, &self.key.seal(content));
+            let request = client.engine.set(&self.name, &self.key.seal(content));
             client.store_on(node, request, now_ns);
         }
     }

@@ -14,6 +14,15 @@ pub enum CacheAction {
     Bench,
 }
 
+/// What the nodes are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CacheEngine {
+    /// memcached 1.6 or later
+    Memcached,
+    /// Redis 7 or later: single servers
+    Redis,
+}
+
 /// A client that is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum CacheClient {
@@ -33,7 +42,10 @@ pub struct CacheArgs {
     /// What to do
     #[arg(value_name = "ACTION")]
     pub action: CacheAction,
-    /// How many nodes (memcached), which are started and ended
+    /// What the nodes are: a program of this name (redis-server for Redis) must be in PATH
+    #[arg(long, value_enum, value_name = "ENGINE", default_value = "memcached")]
+    pub engine: CacheEngine,
+    /// How many nodes, which are started and ended
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=200))]
     pub nodes: u16,
     /// How many readers, each with one read at a time
@@ -77,6 +89,6 @@ pub struct CacheArgs {
 const CACHE_TEXT: &str = "\
 Reads have a time at which they should begin (open loop), and their latencies are counted from it: a reader that \
 waits is late with what it should have read meanwhile. What the cache does not deliver is read from a file, the \
-origin, and stored. Every value is compared with the origin. Needs memcached (1.6 or later) in PATH.
+origin, and stored. Every value is compared with the origin.
 Three runs, each with its own nodes: 'policy' is how Refrain reads a shared cache, 'timeout' and 'naive' \
 are what it is compared with.";

@@ -35,7 +35,7 @@ mod verb;
 
 pub use bench::BenchArgs;
 pub use boot::BootArgs;
-pub use cache::{CacheAction, CacheArgs, CacheClient};
+pub use cache::{CacheAction, CacheArgs, CacheClient, CacheEngine};
 pub use compression::CompressionArgs;
 pub use encryption::EncryptionArgs;
 pub use generations::{AddArgs, CompactArgs, DiffArgs, ForgetArgs, MergeArgs};

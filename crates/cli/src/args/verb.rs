@@ -101,7 +101,7 @@ pub enum Verb {
     Key(KeyArgs),
     /// Compare Refrain with other programs on your own files
     Bench(BenchArgs),
-    /// Measure clients of a shared cache (memcached) while nodes stall, die or lie
+    /// Measure clients of a shared cache (memcached, Redis) while nodes stall, die or lie
     Cache(CacheArgs),
     /// Measure this machine, and explain the results
     Lab(LabArgs),

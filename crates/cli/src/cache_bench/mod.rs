@@ -2,7 +2,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `nodes` | processes of memcached |
+//! | `nodes` | processes of memcached or Redis |
 //! | `origin` | what the values are, in a file |
 //! | `load` | readers that begin at given times, driven by one thread |
 //! | `trouble` | what is done to whom, and when |
@@ -19,9 +19,9 @@ mod trouble;
 use std::time::Instant;
 
 use refrain_cache::policy::Rules;
-use refrain_cache::{Client, Node};
+use refrain_cache::{Client, Engine, Node};
 
-use crate::args::CacheClient;
+use crate::args::{CacheClient, CacheEngine};
 use crate::failure::{Failure, Result};
 use load::Load;
 use nodes::Nodes;
@@ -58,11 +58,15 @@ pub fn measure(settings: &Settings<'_>) -> Result<Vec<Measured>> {
 
 fn measure_one(settings: &Settings<'_>, kind: CacheClient, origin: &Origin) -> Result<Measured> {
     let args = settings.args;
-    let mut nodes = Nodes::start(args.nodes, origin.bytes())?;
+    let mut nodes = Nodes::start(args.engine, args.nodes, origin.bytes())?;
     let rules = match kind {
         CacheClient::Policy => Rules::default(),
         CacheClient::Timeout => Rules::patient(TIMEOUT_NS),
         CacheClient::Naive => Rules::patient(FOR_EVER_NS),
+    };
+    let engine = match args.engine {
+        CacheEngine::Memcached => Engine::Memcached,
+        CacheEngine::Redis => Engine::Redis,
     };
     let addresses = nodes.addresses();
     let listed: Vec<_> = addresses
@@ -74,12 +78,12 @@ fn measure_one(settings: &Settings<'_>, kind: CacheClient, origin: &Origin) -> R
         .collect();
     if !args.cold {
         // By another client, which the measured one knows nothing of.
-        let filler = Client::new(listed.clone(), rules);
+        let filler = Client::new(engine, listed.clone(), rules);
         load::fill(&filler, origin, &Instant::now(), settings)?;
     }
-    let client = Client::new(listed, rules);
+    let client = Client::new(engine, listed, rules);
     let before = nodes.reads_served()?;
-    let trouble = Trouble::new(args, nodes.len());
+    let trouble = Trouble::new(args, engine, nodes.len());
     let samples = Load::new(settings, &client, origin).run(&mut nodes, trouble)?;
     if settings.cancellation.is_cancelled() {
         return Err(Failure::Storage(std::io::ErrorKind::Interrupted.into()));

@@ -1,4 +1,4 @@
-//! Processes of memcached.
+//! Processes of memcached or Redis.
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -8,10 +8,9 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::settings::VALUE_BYTES_MAX;
+use crate::args::CacheEngine;
 use crate::child::ends_with_this_thread;
 use crate::failure::{Failure, Result};
-
-const PROGRAM: &str = "memcached";
 
 /// How often and how long it is tried to reach a new process.
 const TRIES: u32 = 500;
@@ -22,21 +21,23 @@ const ROOM_MIB: u64 = 64;
 
 /// Nodes that listen on the loopback interface. They end when this is dropped.
 pub struct Nodes {
-    nodes: Vec<Memcached>,
+    nodes: Vec<Process>,
+    engine: CacheEngine,
     memory_mib: u64,
 }
 
-struct Memcached {
+struct Process {
     address: SocketAddr,
     child: Child,
 }
 
 impl Nodes {
     /// Starts nodes of which two together hold `bytes`.
-    pub fn start(count: u16, bytes: u64) -> Result<Nodes> {
+    pub fn start(engine: CacheEngine, count: u16, bytes: u64) -> Result<Nodes> {
         let memory_mib = (bytes >> 19) + ROOM_MIB;
         let mut nodes = Nodes {
             nodes: Vec::new(),
+            engine,
             memory_mib,
         };
         for _ in 0..count {
@@ -44,8 +45,8 @@ impl Nodes {
             let address = free
                 .and_then(|free| free.local_addr())
                 .map_err(Failure::Storage)?;
-            let child = started(address, memory_mib)?;
-            nodes.nodes.push(Memcached { address, child });
+            let child = started(engine, address, memory_mib)?;
+            nodes.nodes.push(Process { address, child });
         }
         for node in &nodes.nodes {
             wait_for(node.address)?;
@@ -79,16 +80,21 @@ impl Nodes {
     /// Starts a node that was ended again, empty. It is not waited for.
     pub fn start_again(&mut self, node: usize) -> Result<()> {
         if let Some(node) = self.nodes.get_mut(node) {
-            node.child = started(node.address, self.memory_mib)?;
+            node.child = started(self.engine, node.address, self.memory_mib)?;
         }
         Ok(())
     }
 
-    /// How many reads all nodes served, as they say.
+    /// How many reads all nodes served, as they say; of Redis, those of values that it had.
     pub fn reads_served(&self) -> Result<u64> {
         let mut served = 0;
         for node in &self.nodes {
-            served += statistic(node.address, "cmd_get").map_err(Failure::Storage)?;
+            let (request, name) = match self.engine {
+                CacheEngine::Memcached => ("stats\r\n", "STAT cmd_get "),
+                CacheEngine::Redis => ("INFO stats\r\nQUIT\r\n", "keyspace_hits:"),
+            };
+            let found = statistic(node.address, request, name);
+            served += found.map_err(Failure::Storage)?;
         }
         Ok(served)
     }
@@ -101,28 +107,44 @@ pub fn connected(address: SocketAddr) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// A number among the statistics of a node.
-fn statistic(address: SocketAddr, name: &str) -> io::Result<u64> {
+/// The number behind a name among the statistics of a node.
+fn statistic(address: SocketAddr, request: &str, name: &str) -> io::Result<u64> {
     let mut stream = connected(address)?;
-    stream.write_all(b"stats\r\n")?;
+    stream.write_all(request.as_bytes())?;
     for line in BufReader::new(stream).lines() {
         let line = line?;
-        let mut words = line.split_ascii_whitespace().skip(1);
+        if let Some(number) = line.strip_prefix(name) {
+            return Ok(number.trim().parse().unwrap_or(0));
+        }
         if line == "END" {
             break;
-        }
-        if words.next() == Some(name) {
-            return Ok(words
-                .next()
-                .and_then(|number| number.parse().ok())
-                .unwrap_or(0));
         }
     }
     Ok(0)
 }
 
-fn started(address: SocketAddr, memory_mib: u64) -> Result<Child> {
-    let mut command = Command::new(PROGRAM);
+fn started(engine: CacheEngine, address: SocketAddr, memory_mib: u64) -> Result<Child> {
+    let mut command = match engine {
+        CacheEngine::Memcached => memcached(address, memory_mib),
+        CacheEngine::Redis => redis(address, memory_mib),
+    };
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    ends_with_this_thread(&mut command, Signal::KILL);
+    command.spawn().map_err(|error| match error.kind() {
+        ErrorKind::NotFound => Failure::usage(
+            command.get_program().to_string_lossy(),
+            "is not installed: the nodes of the cache are processes of it (Debian: apt install \
+             memcached redis-server)",
+        ),
+        _ => Failure::Storage(error),
+    })
+}
+
+fn memcached(address: SocketAddr, memory_mib: u64) -> Command {
+    let mut command = Command::new("memcached");
     command.args(["-l", "127.0.0.1", "-U", "0", "-t", "1", "-c", "8192"]);
     command.args([
         "-p",
@@ -135,17 +157,16 @@ fn started(address: SocketAddr, memory_mib: u64) -> Result<Child> {
         command.args(["-u", "nobody"]);
     }
     command
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    ends_with_this_thread(&mut command, Signal::KILL);
-    command.spawn().map_err(|error| match error.kind() {
-        ErrorKind::NotFound => Failure::usage(
-            PROGRAM,
-            "is not installed: the nodes of the cache are processes of it (Debian: apt install memcached)",
-        ),
-        _ => Failure::Storage(error),
-    })
+}
+
+/// A server that keeps nothing on the disk, and makes room for what is newer.
+fn redis(address: SocketAddr, memory_mib: u64) -> Command {
+    let mut command = Command::new("redis-server");
+    command.args(["--bind", "127.0.0.1", "--port", &address.port().to_string()]);
+    command.args(["--save", "", "--appendonly", "no", "--maxclients", "8192"]);
+    command.args(["--maxmemory", &format!("{memory_mib}mb")]);
+    command.args(["--maxmemory-policy", "allkeys-lru"]);
+    command
 }
 
 /// Waits until a node accepts connections.
@@ -161,7 +182,7 @@ fn wait_for(address: SocketAddr) -> Result<()> {
     Ok(())
 }
 
-impl Memcached {
+impl Process {
     fn send(&self, signal: Signal) {
         // A process that ended keeps its number until it is waited for.
         let process = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
@@ -177,7 +198,7 @@ impl Memcached {
     }
 }
 
-impl Drop for Memcached {
+impl Drop for Process {
     fn drop(&mut self) {
         self.end();
     }

@@ -1,10 +1,12 @@
 //! What is done to the nodes, and when.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use refrain_cache::Key;
+use refrain_cache::client::VALUE_BYTES_MAX;
+use refrain_cache::engine::Reply;
+use refrain_cache::{Engine, Key};
 
 use super::nodes::{Nodes, connected};
 use crate::args::CacheArgs;
@@ -18,6 +20,7 @@ pub struct Trouble {
     killed: Vec<usize>,
     is_flipped: bool,
     flipper: Option<Flipper>,
+    engine: Engine,
     state: State,
 }
 
@@ -30,7 +33,7 @@ enum State {
 
 impl Trouble {
     /// What the command line says, for so many nodes.
-    pub fn new(args: &CacheArgs, nodes: usize) -> Trouble {
+    pub fn new(args: &CacheArgs, engine: Engine, nodes: usize) -> Trouble {
         let stop = usize::from(args.stop).min(nodes);
         let kill = (stop + usize::from(args.kill)).min(nodes);
         Trouble {
@@ -40,6 +43,7 @@ impl Trouble {
             killed: (stop..kill).collect(),
             is_flipped: args.flip,
             flipper: None,
+            engine,
             state: State::Before,
         }
     }
@@ -62,7 +66,7 @@ impl Trouble {
             State::Before if elapsed >= self.begins => {
                 self.state = State::During;
                 if self.is_flipped {
-                    self.flipper = Some(Flipper::new(nodes)?);
+                    self.flipper = Some(Flipper::new(nodes, self.engine)?);
                 }
                 self.stopped
                     .iter()
@@ -92,7 +96,8 @@ impl Trouble {
 /// Flips a bit in every value that any node has, a few at a time: the thread that does it also
 /// reads.
 struct Flipper {
-    left: Vec<BufReader<TcpStream>>,
+    left: Vec<TcpStream>,
+    engine: Engine,
     next: usize,
 }
 
@@ -100,13 +105,12 @@ struct Flipper {
 const AT_ONCE: usize = 4;
 
 impl Flipper {
-    fn new(nodes: &Nodes) -> Result<Flipper> {
+    fn new(nodes: &Nodes, engine: Engine) -> Result<Flipper> {
         let addresses = nodes.addresses().into_iter();
-        let left: std::io::Result<Vec<_>> = addresses
-            .map(|address| Ok(BufReader::new(connected(address)?)))
-            .collect();
+        let left: io::Result<Vec<_>> = addresses.map(connected).collect();
         Ok(Flipper {
             left: left.map_err(Failure::Storage)?,
+            engine,
             next: 0,
         })
     }
@@ -120,35 +124,38 @@ impl Flipper {
                 self.next = 0;
                 continue;
             };
-            flip(node, key, self.next).map_err(Failure::Storage)?;
+            flip(node, self.engine, key, self.next).map_err(Failure::Storage)?;
             self.next += 1;
         }
         Ok(true)
     }
 }
 
-fn flip(node: &mut BufReader<TcpStream>, key: &Key, number: usize) -> std::io::Result<()> {
+fn flip(node: &mut TcpStream, engine: Engine, key: &Key, number: usize) -> io::Result<()> {
     let name = key.text();
-    let mut line = String::new();
-    node.get_mut()
-        .write_all(format!("mg {name} v\r\n").as_bytes())?;
-    node.read_line(&mut line)?;
-    let size = line
-        .strip_prefix("VA ")
-        .and_then(|rest| rest.split_ascii_whitespace().next());
-    let Some(size) = size.and_then(|size| size.parse::<usize>().ok()) else {
+    let Reply::Value(mut value) = reply(node, engine, &engine.get(&name))? else {
         return Ok(());
     };
-    let mut value = vec![0; size + 2];
-    node.read_exact(&mut value)?;
-    let place = number.wrapping_mul(7919) % size.max(1);
-    if let Some(byte) = value.get_mut(place).filter(|_| size > 0) {
+    let place = number.wrapping_mul(7919) % value.len().max(1);
+    if let Some(byte) = value.get_mut(place) {
         *byte ^= 1 << (number % 8);
     }
-    node.get_mut()
-        .write_all(format!("ms {name} {size}\r\n").as_bytes())?;
-    node.get_mut().write_all(&value)?;
-    line.clear();
-    node.read_line(&mut line)?;
+    reply(node, engine, &engine.set(&name, &value))?;
     Ok(())
+}
+
+/// The reply to a request.
+fn reply(node: &mut TcpStream, engine: Engine, request: &[u8]) -> io::Result<Reply> {
+    node.write_all(request)?;
+    let mut parser = engine.parser();
+    let mut buffer = vec![0; 64 << 10];
+    loop {
+        let count = node.read(&mut buffer)?;
+        let bytes = buffer.get(..count).filter(|bytes| !bytes.is_empty());
+        let bytes = bytes.ok_or(io::ErrorKind::UnexpectedEof)?;
+        let found = parser.take(bytes, VALUE_BYTES_MAX);
+        if let Some(reply) = found.map_err(io::Error::other)? {
+            return Ok(reply);
+        }
+    }
 }

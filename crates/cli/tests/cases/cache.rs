@@ -18,28 +18,34 @@ fn sum(run: &serde_json::Value, name: &str) -> u64 {
     parts.map(|part| part[name].as_u64().unwrap()).sum()
 }
 
-/// Whether there is memcached. CI has it.
-fn has_memcached() -> bool {
-    let found = Command::new("memcached").arg("-V").output().is_ok();
+/// Whether there is a program. CI has all.
+fn has(program: &str) -> bool {
+    let found = Command::new(program).arg("--version").output().is_ok();
     assert!(
         found || std::env::var_os("CI").is_none(),
-        "CI installs memcached"
+        "CI installs {program}"
     );
     found
 }
 
 #[test]
 fn no_read_is_lost_or_wrong_whatever_happens_to_nodes() {
-    if !has_memcached() {
-        return;
-    }
-    for trouble in ["--stop 1", "--kill 1", "--stop 1 --kill 1", "--flip"] {
+    for (trouble, program) in [
+        ("--stop 1", "memcached"),
+        ("--stop 1 --kill 1", "memcached"),
+        ("--flip", "memcached"),
+        ("--engine redis --stop 1 --kill 1", "redis-server"),
+        ("--engine redis --flip", "redis-server"),
+    ] {
+        if !has(program) {
+            continue;
+        }
         let run = run(&format!(
             "--nodes 4 --readers 30 --rate 300 --value 20000 --values 50 {trouble}"
         ));
         assert_eq!(sum(&run, "wrong"), 0, "{trouble}: {run}");
         assert!(sum(&run, "reads") > 800, "{trouble}: {run}");
-        let is_flipped = trouble == "--flip";
+        let is_flipped = trouble.ends_with("--flip");
         assert_eq!(
             run["corrupt"].as_u64().unwrap() > 0,
             is_flipped,
@@ -50,7 +56,7 @@ fn no_read_is_lost_or_wrong_whatever_happens_to_nodes() {
 
 #[test]
 fn one_of_many_readers_reads_the_origin() {
-    if !has_memcached() {
+    if !has("memcached") {
         return;
     }
     let run = run("--cold --values 1 --readers 200 --rate 3000 --value 4K");

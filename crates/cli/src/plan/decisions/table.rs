@@ -637,6 +637,7 @@ pub(super) const DECISIONS: &[(&str, &str, Decision)] = &[
         Refused(&["refrain bench --markdown --json {file}"]),
     ),
     ("cache", "action", Acts),
+    ("cache", "engine", Acts),
     ("cache", "nodes", Acts),
     ("cache", "readers", Acts),
     ("cache", "rate", Acts),
