@@ -32,12 +32,13 @@ fn with_recovery(share: Option<&str>) -> CompressOptions {
 }
 
 fn reading(is_encrypted: bool, choice: &str) -> ReadOptions {
-    match is_encrypted {
-        true => secrets(1, choice),
-        false => ReadOptions {
+    if is_encrypted {
+        secrets(1, choice)
+    } else {
+        ReadOptions {
             generation: choice.parse().unwrap(),
             ..crate::common::read_options(2)
-        },
+        }
     }
 }
 
@@ -48,9 +49,10 @@ fn add_night(
     is_encrypted: bool,
 ) -> refrain::Result<AddSummary> {
     let (members, options) = (vec![file("a", content)], with_recovery(share));
-    match is_encrypted {
-        true => add_encrypted(path, members, &options, &reading(true, "latest")),
-        false => add_plain(path, members, &options, label(1000, &[])),
+    if is_encrypted {
+        add_encrypted(path, members, &options, &reading(true, "latest"))
+    } else {
+        add_plain(path, members, &options, label(1000, &[]))
     }
 }
 
