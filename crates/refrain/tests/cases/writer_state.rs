@@ -124,6 +124,25 @@ fn a_machine_adds_without_a_secret_and_stores_what_is_new() {
 }
 
 #[test]
+fn many_nights_have_a_few_files_of_state() {
+    let archive = Archive::new();
+    let mut content = random(300_000, 1);
+    for night in 0..70_usize {
+        content[2000 * night..][..50].copy_from_slice(&random(50, 9 + night as u64));
+        archive.add(vec![file("disk", &content)]).unwrap();
+        let files = names(&archive.state()).len();
+        assert!(files <= 33, "night {night}: {files}");
+        if night % 23 == 5 {
+            let mut growing = GrowingFile::open(archive.path()).unwrap();
+            let number = night as u16;
+            forget(&mut growing, &[number], &secrets(1, "latest")).unwrap();
+        }
+    }
+    archive.assert_content("latest", &content);
+    archive.verify();
+}
+
+#[test]
 fn secrets_and_states_take_turns() {
     let archive = Archive::new();
     let first = source_code(400_000, 1);

@@ -100,7 +100,7 @@ impl Coding for RankedRuns {
     const ID: CodecId = CodecId::BWT2;
     const NAME: &'static str = "bwt2";
     const SUMMARY: &'static str =
-        "block sorting with forward ranks: nearly as dense as bwt, and opens three times as fast";
+        "block sorting with forward ranks: nearly as dense as bwt, and opens twice as fast";
     const MEMORY_BYTES: usize = RankedModel::MEMORY_BYTES + ranked_stream::encoder_memory_bytes();
     const OVERRUN_BYTES: usize = ranked_stream::OVERRUN_BYTES;
 

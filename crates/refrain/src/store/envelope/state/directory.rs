@@ -25,6 +25,9 @@ use crate::writer_state::WriterState;
 /// The ending of the names of files.
 const EXTENSION: &str = "state";
 
+/// More files than these are written again as one: each takes a descriptor while they are read.
+const FILES_MAX: usize = 32;
+
 /// What is copied at once.
 const COPY_BYTES: usize = 1 << 20;
 
@@ -107,11 +110,13 @@ impl WriterState {
             files => files,
         };
         let Some(files) = files else { return Ok(None) };
-        let Some(last) = files.last() else { return Ok(None) };
-        if !place.is_end_of(&last.part.table) {
+        let is_as_known = |last: &StateFile| place.is_end_of(&last.part.table);
+        if !files.last().is_some_and(is_as_known) {
             return Ok(None);
         }
+        let files = self.joined(files)?;
         self.remove_others(&files)?;
+        let Some(last) = files.last() else { return Ok(None) };
         let origin = RunOrigin {
             archive_id,
             salt: place.salt,
@@ -223,6 +228,41 @@ impl WriterState {
         let mut paths = paths?;
         paths.retain(|path| path.extension().is_some_and(|found| found == EXTENSION));
         Ok(paths)
+    }
+
+    /// The files of an archive, as one if they are many.
+    fn joined(&self, files: Vec<StateFile>) -> Result<Vec<StateFile>> {
+        let Some(last) = files.last().filter(|_| files.len() > FILES_MAX) else {
+            return Ok(files);
+        };
+        let part = last.part.clone();
+        let owner = StateOwner {
+            state: self.clone(),
+            keys: keys_of(&part)?,
+        };
+        let mut recorder = owner.recorder(part.salt, part.link, (None, 0))?;
+        let pieces: Vec<_> = files
+            .iter()
+            .flat_map(|file| file.part.pieces.clone())
+            .collect();
+        let mirror = Mirror { files };
+        let mut buffer = vec![0; COPY_BYTES];
+        let mut offset = 0;
+        for piece in pieces {
+            recorder.pass_over(piece.offset - offset);
+            offset = piece.offset;
+            while offset < piece.offset + piece.bytes {
+                let left = piece.offset + piece.bytes - offset;
+                let count = left.min(buffer.len() as u64);
+                let bytes = buffer.split_at_mut(count as usize).0;
+                mirror.read_at(offset, bytes)?;
+                recorder.write_all(bytes)?;
+                offset += count;
+            }
+        }
+        recorder.publish(&part.table)?;
+        let joined = self.files_up_to(&part.salt, part.link)?;
+        joined.ok_or_else(|| Error::damaged("a state was removed while it was read"))
     }
 
     /// Removes what was written for runs that were not completed, or that others continued.
