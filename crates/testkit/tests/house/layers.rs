@@ -55,7 +55,7 @@ pub const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("capi", &["refrain"]),
-    ("python", &["refrain"]),
+    ("python", &["refrain", "policy", "pool", "storage", "sync"]),
     ("testkit", &["format", "entries"]),
     (
         "bench",

@@ -1,0 +1,55 @@
+"""Refrain: archives that find what repeats at any distance, and give any range back quickly.
+
+>>> import refrain
+>>> archive = refrain.compress(b"over and over again " * 1000)
+>>> refrain.decompress(archive)[:8]
+b'over and'
+"""
+
+from ._archive import Archive, Entries, MemberFile, Problem, open
+from ._errors import (
+    CancelledError,
+    DamagedError,
+    DeniedError,
+    FileExistsAlreadyError,
+    InternalError,
+    LimitError,
+    MissingFileError,
+    PathError,
+    RefrainError,
+    StorageError,
+    UnsupportedError,
+    UsageError,
+)
+from ._file import RefrainFile, open_file
+from ._refrain import Entry, Member, __version__
+from ._verbs import Summary, compress, decompress, test
+
+__all__ = [
+    "Archive",
+    "CancelledError",
+    "DamagedError",
+    "DeniedError",
+    "Entries",
+    "Entry",
+    "FileExistsAlreadyError",
+    "InternalError",
+    "LimitError",
+    "Member",
+    "MemberFile",
+    "MissingFileError",
+    "PathError",
+    "Problem",
+    "RefrainError",
+    "RefrainFile",
+    "StorageError",
+    "Summary",
+    "UnsupportedError",
+    "UsageError",
+    "__version__",
+    "compress",
+    "decompress",
+    "open",
+    "open_file",
+    "test",
+]

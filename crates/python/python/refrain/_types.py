@@ -1,0 +1,17 @@
+"""What file objects must have. Only for type checkers."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+
+class Readable(Protocol):
+    """An object with a method read."""
+
+    def read(self, size: int, /) -> Any: ...
+
+
+class Writable(Protocol):
+    """An object with a method write."""
+
+    def write(self, data: bytes, /) -> Any: ...

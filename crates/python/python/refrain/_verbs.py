@@ -1,0 +1,178 @@
+"""compress, decompress and test: whole archives at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
+
+from . import _refrain
+from ._endpoints import Input, output as _output, temporary_directory
+from ._refrain import Job
+from ._runs import run
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from typing_extensions import Buffer
+
+    from ._types import Readable, Writable
+
+Progress = Callable[[int, "int | None", int], object]
+
+
+class Summary(NamedTuple):
+    """What was written."""
+
+    content_bytes: int
+    archive_bytes: int
+    store_bytes: int
+    members: int
+    files: int
+    problems: int
+    root_hash: bytes
+
+
+def reading_options(
+    password: str | bytes | None = None,
+    identities: Iterable[str] | None = None,
+    threads: int | None = None,
+    memory: int | None = None,
+    temporary: str | PathLike[str] | None = None,
+    content_max: int | None = None,
+    generation: int | str | None = None,
+) -> dict[str, Any]:
+    options: dict[str, Any] = {}
+    if password is not None:
+        options["password"] = password.encode() if isinstance(password, str) else password
+    if identities is not None:
+        options["identities"] = list(identities)
+    if threads is not None:
+        options["threads"] = threads
+    if memory is not None:
+        options["memory"] = memory
+    if content_max is not None:
+        options["content_max"] = content_max
+    if generation is not None:
+        options["generation"] = str(generation)
+    options["temporary"] = temporary if temporary is not None else temporary_directory()
+    return options
+
+
+def writing_options(
+    level: int | None = None,
+    purpose: str | None = None,
+    codec: str | None = None,
+    block_bytes: int | None = None,
+    threads: int | None = None,
+    memory: int | None = None,
+    reach: int | None = None,
+    temporary: str | PathLike[str] | None = None,
+    password: str | bytes | None = None,
+    recipients: Iterable[str] | None = None,
+    recovery: str | None = None,
+) -> dict[str, Any]:
+    return {
+        "level": level,
+        "purpose": purpose,
+        "codec": codec,
+        "block_bytes": block_bytes,
+        "threads": threads,
+        "memory": memory,
+        "reach": reach,
+        "temporary": temporary if temporary is not None else temporary_directory(),
+        "password": password.encode() if isinstance(password, str) else password,
+        "recipients": list(recipients) if recipients is not None else None,
+        "recovery": recovery,
+    }
+
+
+@overload
+def compress(data: Any, output: None = None, **options: Any) -> bytes: ...
+@overload
+def compress(data: Any, output: str | PathLike[str] | Writable, **options: Any) -> Summary: ...
+def compress(
+    data: Buffer | str | PathLike[str] | Readable | Iterable[Buffer] | Mapping[str, Any],
+    output: str | PathLike[str] | Writable | None = None,
+    *,
+    name: str | bytes | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+    **options: Any,
+) -> bytes | Summary:
+    """Compresses a buffer, a file or directory (by its path), a file object or an iterable of
+    buffers; of a mapping each value becomes a member with its key as name.
+
+    Returns the archive or, with an output (a path or a file object), a summary of it. A file
+    appears under its name when it is complete, or not at all.
+
+    Options: level (1 to 9), purpose ("archive", "serve"), codec ("zstd:19"), block_bytes,
+    threads, memory (bytes), reach (bytes), temporary (a directory), password, recipients,
+    recovery ("5%").
+
+    progress(content_bytes_done, content_bytes_total or None, archive_bytes) is called now and
+    then. An exception that it raises ends the run.
+    """
+    job = Job()
+    chosen = writing_options(**options)
+    to = _output(output, overwrite)
+    inputs = Input(job)
+    try:
+        if isinstance(data, Mapping):
+            members = [inputs.member(value, key) for key, value in data.items()]
+        else:
+            members = [inputs.member(data, name)]
+    except BaseException:
+        job.cancel()
+        raise
+
+    def verb() -> tuple[dict[str, Any], bytes | None]:
+        return _refrain.compress(job, members, to, chosen, progress)
+
+    summary, archive = run(job, inputs, verb)
+    return archive if archive is not None else Summary(**summary)
+
+
+@overload
+def decompress(data: Any, output: None = None, **options: Any) -> bytes: ...
+@overload
+def decompress(data: Any, output: str | PathLike[str] | Writable, **options: Any) -> None: ...
+def decompress(
+    data: Buffer | str | PathLike[str] | Readable | Iterable[Buffer],
+    output: str | PathLike[str] | Writable | None = None,
+    *,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+    **options: Any,
+) -> bytes | None:
+    """The content of an archive with one member; of a directory the tar stream. Also reads gzip,
+    xz, zstd, bzip2, lz4 and lrzip.
+
+    The archive is a buffer, a path or URL, a file object or an iterable of buffers. Returns the
+    content, or writes it to a path or a file object. Everything is compared with its hash.
+
+    Options: password, identities, threads, memory (bytes), temporary (a directory), content_max
+    (bytes), generation.
+    """
+    job = Job()
+    chosen = reading_options(**options)
+    to = _output(output, overwrite)
+    inputs = Input(job)
+    source = inputs.any_access(data)
+    return run(job, inputs, lambda: _refrain.decompress(job, source, to, chosen, progress))
+
+
+def test(
+    data: Buffer | str | PathLike[str] | Readable | Iterable[Buffer],
+    *,
+    progress: Progress | None = None,
+    **options: Any,
+) -> int:
+    """Decodes everything and compares it with its hashes. Returns the bytes of content.
+
+    Raises DamagedError at the first byte that is wrong. Options are those of decompress.
+    """
+    job = Job()
+    chosen = reading_options(**options)
+    inputs = Input(job)
+    source = inputs.any_access(data)
+    return run(job, inputs, lambda: _refrain.test(job, source, chosen, progress))

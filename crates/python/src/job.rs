@@ -1,0 +1,149 @@
+//! A verb that runs: cancelled from any thread, watched by a Python function, interrupted by
+//! signals.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use pyo3::prelude::*;
+use refrain::{Progress, Watch};
+use refrain_pool::Lock;
+use refrain_sync::clock::monotonic_ns;
+
+use crate::error::to_python;
+use crate::process;
+
+/// How often signals are looked at, in nanoseconds: it takes the interpreter's lock, for which
+/// other threads may make us wait.
+const SIGNALS_INTERVAL_NS: u64 = 50_000_000;
+
+/// What those who work for a verb share: whether it is cancelled, and the exception that did it.
+#[derive(Default)]
+pub struct JobState {
+    cancelled: AtomicBool,
+    exception: Lock<Option<PyErr>>,
+}
+
+impl JobState {
+    /// Ends the verb.
+    pub fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Release);
+    }
+
+    /// Ends the verb, which then raises this exception. The first one counts.
+    pub fn fail(&self, exception: PyErr) {
+        self.exception.lock().get_or_insert(exception);
+        self.cancel();
+    }
+
+    /// The exception that ended the verb, once.
+    pub fn take_exception(&self) -> Option<PyErr> {
+        self.exception.lock().take()
+    }
+
+    /// Whether the verb ends.
+    pub fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Acquire)
+    }
+
+    /// Runs the handlers of signals that have arrived, if this is the main thread.
+    pub fn check_signals(&self) {
+        if !process::is_main_thread() {
+            return;
+        }
+        if let Some(Err(exception)) = Python::try_attach(|py| py.check_signals()) {
+            self.fail(exception);
+        }
+    }
+}
+
+/// A verb that can be cancelled from another thread.
+#[pyclass(frozen, module = "refrain._refrain")]
+#[derive(Default)]
+pub struct Job(pub Arc<JobState>);
+
+#[pymethods]
+impl Job {
+    #[new]
+    fn new() -> Job {
+        Job::default()
+    }
+
+    /// Ends the verb at its next step; it then raises `CancelledError`.
+    fn cancel(&self) {
+        self.0.cancel();
+    }
+
+    #[getter]
+    fn is_cancelled(&self) -> bool {
+        self.0.is_cancelled()
+    }
+}
+
+struct PythonWatch {
+    state: Arc<JobState>,
+    progress: Option<Py<PyAny>>,
+    checked_at_ns: Cell<u64>,
+}
+
+impl PythonWatch {
+    fn check_signals(&self) {
+        let now_ns = monotonic_ns();
+        if now_ns.saturating_sub(self.checked_at_ns.get()) >= SIGNALS_INTERVAL_NS {
+            self.checked_at_ns.set(now_ns);
+            self.state.check_signals();
+        }
+    }
+}
+
+impl Watch for PythonWatch {
+    fn progress(&self, progress: &Progress) {
+        self.check_signals();
+        let Some(callback) = &self.progress else {
+            return;
+        };
+        let numbers = (
+            progress.content_bytes_done,
+            progress.content_bytes_total,
+            progress.archive_bytes,
+        );
+        if self.state.is_cancelled() {
+            return;
+        }
+        if let Some(Err(exception)) = Python::try_attach(|py| callback.call1(py, numbers)) {
+            self.state.fail(exception);
+        }
+    }
+
+    fn cancel_flag(&self) -> Option<&AtomicBool> {
+        self.check_signals();
+        Some(&self.state.cancelled)
+    }
+}
+
+/// Runs a verb without the interpreter's lock.
+///
+/// # Errors
+/// The exception of a callback, a file object or a signal handler; otherwise the engine's error.
+pub fn run<R: Send>(
+    py: Python<'_>,
+    state: &Arc<JobState>,
+    progress: Option<Py<PyAny>>,
+    verb: impl FnOnce(&dyn Watch) -> refrain::Result<R> + Send,
+) -> PyResult<R> {
+    let watched = Arc::clone(state);
+    let result = process::without_interpreter(py, move || {
+        let watch = PythonWatch {
+            state: watched,
+            progress,
+            checked_at_ns: Cell::new(0),
+        };
+        verb(&watch)
+    })?;
+    // What was completed remains, even if a signal came with its last bytes.
+    match (result, state.take_exception()) {
+        (Ok(done), None) => Ok(done),
+        (_, Some(exception)) => Err(exception),
+        (Err(error), None) => Err(to_python(py, &error)),
+    }
+}

@@ -1,0 +1,268 @@
+"""compress, decompress, test: every kind of input and output, and what goes wrong."""
+
+from __future__ import annotations
+
+import array
+import io
+import os
+import unittest
+
+import refrain
+from support import InDirectory, passage
+
+
+class Buffers(unittest.TestCase):
+    def test_kinds_of_buffers(self) -> None:
+        data = passage(1, 100_000)
+        numbers = array.array("d", range(1000))
+        for given in (data, bytearray(data), memoryview(data), memoryview(data)[10:], numbers):
+            with self.subTest(type(given)):
+                expected = memoryview(given).tobytes()
+                self.assertEqual(refrain.decompress(refrain.compress(given)), expected)
+
+    def test_empty(self) -> None:
+        for given in (b"", bytearray(), memoryview(b""), [], iter(()), io.BytesIO()):
+            self.assertEqual(refrain.decompress(refrain.compress(given)), b"")
+
+    def test_scattered_buffers_are_refused(self) -> None:
+        with self.assertRaises(BufferError):
+            refrain.compress(memoryview(bytes(100))[::2])
+
+    def test_numpy(self) -> None:
+        try:
+            import numpy
+        except ImportError:
+            self.skipTest("numpy is not installed")
+        matrix = numpy.arange(100_000, dtype="int32").reshape(100, 1000)
+        content = refrain.decompress(refrain.compress(matrix))
+        self.assertEqual(content, matrix.tobytes())
+        with refrain.open(refrain.compress(matrix)) as archive:
+            target = numpy.empty(1000, dtype="int32")
+            self.assertEqual(archive.open(buffering=0).readinto(target), 4000)
+            self.assertTrue((target == matrix[0]).all())
+
+    def test_same_bytes_for_any_threads(self) -> None:
+        data = passage(2, 3_000_000) * 2
+        archives = {refrain.compress(data, threads=threads) for threads in (1, 2, 5)}
+        self.assertEqual(len(archives), 1)
+
+    def test_the_second_passage_costs_nothing(self) -> None:
+        data = passage(3, 1_000_000)
+        self.assertLess(len(refrain.compress(data + b"!" + data)), 1_010_000)
+
+
+class Options(unittest.TestCase):
+    def test_wrong_values(self) -> None:
+        wrong = [
+            ({"level": 10}, refrain.UsageError),
+            ({"codec": "zip"}, refrain.UsageError),
+            ({"purpose": "fun"}, refrain.UsageError),
+            ({"memory": 1}, refrain.RefrainError),
+            ({"level": "high"}, TypeError),
+            ({"levels": 3}, TypeError),
+            ({"recipients": ["nobody"]}, refrain.UsageError),
+        ]
+        for options, error in wrong:
+            with self.subTest(options), self.assertRaises(error):
+                refrain.compress(b"data", **options)
+
+    def test_password(self) -> None:
+        archive = refrain.compress(b"secret" * 100, password="word")
+        self.assertEqual(refrain.decompress(archive, password="word"), b"secret" * 100)
+        self.assertEqual(refrain.open(archive, password=b"word").read()[:6], b"secret")
+        for password in (None, "other"):
+            with self.assertRaises(refrain.RefrainError):
+                refrain.decompress(archive, password=password)
+
+    def test_levels(self) -> None:
+        data = b"a few words, again and again; " * 3000
+        for level in range(1, 10):
+            self.assertEqual(refrain.decompress(refrain.compress(data, level=level)), data)
+
+
+class Files(InDirectory):
+    def test_paths(self) -> None:
+        data = passage(4, 500_000)
+        source = self.write("data", data)
+        summary = refrain.compress(source, self.path("data.rfn"))
+        self.assertEqual(summary.content_bytes, len(data))
+        self.assertEqual(summary.archive_bytes, os.path.getsize(self.path("data.rfn")))
+        with refrain.open(self.path("data.rfn")) as archive:
+            self.assertEqual(archive.members[0].name, "data")
+        refrain.decompress(self.path("data.rfn"), self.path("copy"))
+        with open(self.path("copy"), "rb") as file:
+            self.assertEqual(file.read(), data)
+
+    def test_existing_files_are_kept(self) -> None:
+        path = self.write("kept", b"old")
+        with self.assertRaises(FileExistsError):
+            refrain.compress(b"data", path)
+        refrain.compress(b"data", path, overwrite=True)
+        self.assertEqual(refrain.decompress(path), b"data")
+        with self.assertRaises(FileExistsError):
+            refrain.decompress(path, path)
+
+    def test_missing_files(self) -> None:
+        for verb in (refrain.compress, refrain.decompress, refrain.open, refrain.test):
+            with self.assertRaises(FileNotFoundError):
+                verb(self.path("missing"))
+
+    def test_file_objects(self) -> None:
+        data = passage(5, 3_000_000)
+        path = self.write("data", data)
+        with open(path, "rb") as file:
+            archive = refrain.compress(file)
+        out = io.BytesIO()
+        refrain.decompress(io.BytesIO(archive), out)
+        self.assertEqual(out.getvalue(), data)
+        with open(path, "rb") as file:
+            file.seek(1000)
+            self.assertEqual(refrain.decompress(refrain.compress(file)), data[1000:])
+
+    def test_iterables(self) -> None:
+        pieces = [passage(seed, seed * 1000) for seed in range(60)]
+        archive = refrain.compress(iter(pieces))
+        self.assertEqual(refrain.decompress(archive), b"".join(pieces))
+        cut = [archive[start : start + 1000] for start in range(0, len(archive), 1000)]
+        self.assertEqual(refrain.decompress(cut), b"".join(pieces))
+
+    def test_mapping(self) -> None:
+        archive = refrain.compress({"a": b"one", "b": io.BytesIO(b"two"), "c": [b"th", b"ree"]})
+        with refrain.open(archive) as opened:
+            self.assertEqual([member.name for member in opened.members], ["a", "b", "c"])
+            self.assertEqual([opened.read(name) for name in "abc"], [b"one", b"two", b"three"])
+        with self.assertRaises(refrain.UsageError):
+            refrain.decompress(archive)
+
+    def test_other_formats(self) -> None:
+        import bz2
+        import gzip
+        import lzma
+
+        for module in (bz2, gzip, lzma):
+            self.assertEqual(refrain.decompress(module.compress(b"data" * 1000)), b"data" * 1000)
+
+    def test_directory(self) -> None:
+        refrain.compress(self.project(), self.path("p.rfn"))
+        tar = refrain.decompress(self.path("p.rfn"))
+        import tarfile
+
+        names = tarfile.open(fileobj=io.BytesIO(tar)).getnames()
+        self.assertTrue(any(name.endswith("docs/deep/c.csv") for name in names), names)
+
+
+class Progress(unittest.TestCase):
+    def test_callback(self) -> None:
+        calls: list[tuple[int, int | None, int]] = []
+        data = passage(6, 20_000_000)
+        archive = refrain.compress(data, progress=lambda *numbers: calls.append(numbers))
+        self.assertEqual(calls[-1][0], len(data))
+        self.assertEqual(calls[-1][2], len(archive))
+        calls.clear()
+        refrain.decompress(archive, progress=lambda *numbers: calls.append(numbers))
+        self.assertTrue(calls)
+
+    def test_exception_ends_the_run(self) -> None:
+        def stop(*_: object) -> None:
+            raise KeyError("enough")
+
+        data = passage(7, 20_000_000)
+        with self.assertRaises(KeyError):
+            refrain.compress(data, progress=stop)
+        with self.assertRaises(KeyError):
+            refrain.decompress(refrain.compress(data), progress=stop)
+
+
+class Broken(InDirectory):
+    def test_damage(self) -> None:
+        archive = bytearray(refrain.compress(passage(8, 100_000)))
+        archive[len(archive) // 2] ^= 1
+        for verb in (refrain.decompress, refrain.test):
+            with self.assertRaises(refrain.DamagedError):
+                verb(bytes(archive))
+        with self.assertRaises(OSError):
+            refrain.open(bytes(archive)).read()
+
+    def test_what_is_no_archive(self) -> None:
+        for data in (b"", b"x", bytes(10_000), b"hello " * 1000):
+            for verb in (refrain.decompress, refrain.open, refrain.test):
+                with self.assertRaises(refrain.RefrainError):
+                    verb(data)
+
+    def test_what_is_no_input(self) -> None:
+        for given in (None, 3, [1, 2], ["text"], io.StringIO("text"), object()):
+            with self.subTest(given), self.assertRaises(TypeError):
+                refrain.compress(given)
+
+    def test_file_objects_that_fail(self) -> None:
+        class Failing(io.RawIOBase):
+            def __init__(self, answer: object) -> None:
+                self.answer = answer
+                self.calls = 0
+
+            def readable(self) -> bool:
+                return True
+
+            def read(self, size: int = -1) -> object:
+                self.calls += 1
+                if self.calls < 3:
+                    return bytes(1000)
+                if isinstance(self.answer, BaseException):
+                    raise self.answer
+                return self.answer
+
+        for answer, error in [
+            (ZeroDivisionError("mine"), ZeroDivisionError),
+            (bytes(3 << 20), OSError),
+            ("text", TypeError),
+            (None, BlockingIOError),
+        ]:
+            with self.subTest(answer if isinstance(answer, Exception) else type(answer)):
+                with self.assertRaises(error):
+                    refrain.compress(Failing(answer), self.path("out.rfn"))
+                self.assertFalse(os.path.exists(self.path("out.rfn")))
+
+    def test_writers_that_fail(self) -> None:
+        class Writer:
+            def __init__(self, answer: object) -> None:
+                self.answer = answer
+
+            def write(self, data: bytes) -> object:
+                if isinstance(self.answer, BaseException):
+                    raise self.answer
+                return self.answer
+
+        data = passage(9, 100_000)
+        for answer, error in [
+            (ZeroDivisionError("mine"), ZeroDivisionError),
+            (1 << 40, OSError),
+            (0, OSError),
+            (-1, OverflowError),
+            ("text", TypeError),
+        ]:
+            with self.subTest(answer), self.assertRaises(error):
+                refrain.compress(data, Writer(answer))
+            with self.subTest(answer), self.assertRaises(error):
+                refrain.decompress(refrain.compress(data), Writer(answer))
+
+    def test_writers_that_take_little(self) -> None:
+        class Slow(io.BytesIO):
+            def write(self, data: bytes) -> int:
+                return super().write(data[:700])
+
+        data = passage(10, 50_000)
+        out = Slow()
+        refrain.compress(data, out)
+        self.assertEqual(refrain.decompress(out.getvalue()), data)
+
+    def test_generators_that_fail(self) -> None:
+        def pieces():  # type: ignore[no-untyped-def]
+            yield b"data"
+            raise LookupError("no more")
+
+        with self.assertRaises(LookupError):
+            refrain.compress(pieces())
+
+
+if __name__ == "__main__":
+    unittest.main()
