@@ -54,7 +54,7 @@ pub const LAYERS: &[(&str, &[&str])] = &[
             "sync", "trace",
         ],
     ),
-    ("capi", &["refrain"]),
+    ("capi", &["refrain", "pool", "storage", "sync"]),
     ("python", &["refrain", "policy", "pool", "storage", "sync"]),
     ("testkit", &["format", "entries"]),
     (

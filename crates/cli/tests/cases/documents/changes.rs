@@ -141,6 +141,12 @@ pub const CHANGES: &[Change] = &[
         "it is what runs this test",
     ),
     skip("README.md", "cargo install --path", "builds the program"),
+    skip("c-library.md", "packaging/c-library", "builds the library"),
+    skip(
+        "c-library.md",
+        "cc program.c",
+        "the tests of the C library compile programs",
+    ),
     replace(
         "README.md",
         ".rfn PATH",

@@ -1,0 +1,442 @@
+//! Compression and decompression of streams, piece by piece.
+
+use std::io::{self, Read};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use refrain::lrzip::compress_lrzip;
+use refrain::storage::Sink;
+use refrain::{
+    Content, DamagedFile, Input, Member, MemberInput, MemberStart, Progress, Target, Targets,
+    Watch, compress, extract,
+};
+use refrain_pool::{SignalDelivery, start_detached};
+use refrain_sync::{Mutex, lock};
+
+use crate::exchange::{CHUNK_BYTES, Ending, Exchange, InputReader, Next, OutputSink};
+use crate::failure::{Failure, Result};
+use crate::numbers::{
+    REFRAIN_CONTINUE, REFRAIN_END, REFRAIN_ERROR_LIMIT, REFRAIN_ERROR_USAGE, REFRAIN_FLUSH,
+};
+use crate::settings::{Format, Settings};
+use crate::targets::content_spill;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Compress,
+    Decompress,
+}
+
+/// What the input buffer is to the stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Directive {
+    Continue,
+    Flush,
+    End,
+}
+
+/// A stream. Calls on several threads take turns.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    direction: Direction,
+    settings: Settings,
+    progress: Arc<StreamProgress>,
+    caller: Mutex<Caller>,
+    /// What the engine runs with now, to stop it during a call.
+    running: Mutex<Running>,
+}
+
+#[derive(Debug, Default)]
+struct Running {
+    exchange: Option<Arc<Exchange>>,
+    is_closed: bool,
+}
+
+/// The caller's side.
+#[derive(Debug, Default)]
+struct Caller {
+    run: Option<Run>,
+    /// Whether anything was written.
+    has_begun: bool,
+    is_complete: bool,
+    failure: Option<Failure>,
+}
+
+/// One archive on its way.
+#[derive(Debug)]
+struct Run {
+    exchange: Arc<Exchange>,
+    /// Input that was not handed over.
+    filling: Vec<u8>,
+    /// Output that was not taken.
+    output: Vec<u8>,
+    taken_bytes: usize,
+    is_ended: bool,
+}
+
+/// The numbers of a [`Progress`] of all runs, for any thread.
+#[derive(Debug, Default)]
+struct StreamProgress {
+    is_cancelled: AtomicBool,
+    content_bytes: AtomicU64,
+    archive_bytes: AtomicU64,
+    /// Of the runs that have ended.
+    before: Mutex<(u64, u64)>,
+}
+
+impl Watch for StreamProgress {
+    fn progress(&self, progress: &Progress) {
+        let (content_bytes, archive_bytes) = *lock(&self.before);
+        let content_bytes = content_bytes + progress.content_bytes_done;
+        let archive_bytes = archive_bytes + progress.archive_bytes;
+        self.content_bytes
+            .fetch_max(content_bytes, Ordering::Relaxed);
+        self.archive_bytes
+            .fetch_max(archive_bytes, Ordering::Relaxed);
+    }
+
+    fn cancel_flag(&self) -> Option<&AtomicBool> {
+        Some(&self.is_cancelled)
+    }
+}
+
+impl StreamProgress {
+    fn run_ended(&self) {
+        let counts = (&self.content_bytes, &self.archive_bytes);
+        let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        *lock(&self.before) = (load(counts.0), load(counts.1));
+    }
+}
+
+/// A part of a buffer of the caller's, and how much of it was used.
+pub(crate) struct Buffers<'a> {
+    pub output: &'a mut [u8],
+    pub written_bytes: usize,
+    pub input: &'a [u8],
+    pub read_bytes: usize,
+}
+
+impl Buffers<'_> {
+    fn is_output_full(&self) -> bool {
+        self.written_bytes == self.output.len()
+    }
+
+    fn is_input_read(&self) -> bool {
+        self.read_bytes == self.input.len()
+    }
+}
+
+impl Stream {
+    /// # Errors
+    /// Usage for contradictory options.
+    pub(crate) fn new(direction: Direction, settings: Settings) -> Result<Stream> {
+        if direction == Direction::Compress && settings.format == Format::Lrzip {
+            settings.lrzip_options()?;
+        }
+        Ok(Stream {
+            direction,
+            settings,
+            progress: Arc::default(),
+            caller: Mutex::new(Caller::default()),
+            running: Mutex::new(Running::default()),
+        })
+    }
+
+    /// Takes input and gives output. Returns 0 when what the directive asks for is done, otherwise
+    /// how many bytes of output wait, plus 1.
+    pub(crate) fn step(&self, buffers: &mut Buffers<'_>, directive: i32) -> Result<u64> {
+        let directive = match directive {
+            REFRAIN_CONTINUE => Directive::Continue,
+            REFRAIN_FLUSH => Directive::Flush,
+            REFRAIN_END => Directive::End,
+            _ => return Err(Failure::usage(format!("there is no directive {directive}"))),
+        };
+        let mut caller = lock(&self.caller);
+        if let Some(failure) = &caller.failure {
+            return Err(failure.clone());
+        }
+        let result = self.step_locked(&mut caller, buffers, directive);
+        if let Err(failure) = &result
+            && failure.number != REFRAIN_ERROR_USAGE
+        {
+            caller.failure = Some(failure.clone());
+            caller.run = None;
+        }
+        result
+    }
+
+    fn step_locked(
+        &self,
+        caller: &mut Caller,
+        buffers: &mut Buffers<'_>,
+        directive: Directive,
+    ) -> Result<u64> {
+        self.check_directive(directive)?;
+        if caller.is_complete {
+            return if buffers.is_input_read() {
+                Ok(0)
+            } else {
+                Err(Failure::usage("the stream has ended"))
+            };
+        }
+        if caller.run.is_none() {
+            let has_nothing = buffers.is_input_read();
+            match directive {
+                Directive::Continue if has_nothing => return Ok(1),
+                Directive::Flush if has_nothing => return Ok(0),
+                // What was flushed is complete.
+                Directive::End if has_nothing && caller.has_begun => {
+                    caller.is_complete = true;
+                    return Ok(0);
+                }
+                _ => caller.run = Some(self.start()?),
+            }
+            caller.has_begun = true;
+        }
+        let Some(run) = &mut caller.run else {
+            return Ok(1);
+        };
+        let is_eager = self.direction == Direction::Decompress;
+        let left = run.step(buffers, directive, is_eager)?;
+        if left == 0 {
+            caller.run = None;
+            lock(&self.running).exchange = None;
+            self.progress.run_ended();
+            let is_decoded = self.direction == Direction::Decompress;
+            caller.is_complete = directive == Directive::End || is_decoded;
+        }
+        Ok(left)
+    }
+
+    fn check_directive(&self, directive: Directive) -> Result<()> {
+        if directive != Directive::Flush {
+            return Ok(());
+        }
+        match (self.direction, self.settings.format) {
+            (Direction::Decompress, _) => Err(Failure::usage(
+                "decompression gives what it has without a flush",
+            )),
+            (_, Format::Lrzip) => Err(Failure::usage("archives of lrzip cannot follow each other")),
+            _ => Ok(()),
+        }
+    }
+
+    /// Starts the engine.
+    fn start(&self) -> Result<Run> {
+        let exchange = Arc::new(Exchange::default());
+        {
+            let mut running = lock(&self.running);
+            if running.is_closed {
+                return Err(Failure::cancelled());
+            }
+            running.exchange = Some(Arc::clone(&exchange));
+        }
+        let ending = Ending::new(&exchange);
+        let (direction, settings) = (self.direction, self.settings.clone());
+        let (engine, watch) = (Arc::clone(&exchange), Arc::clone(&self.progress));
+        let work = move || {
+            let work = AssertUnwindSafe(|| match direction {
+                Direction::Compress => compress_stream(&engine, &settings, &*watch),
+                Direction::Decompress => decompress_stream(&engine, &settings, &*watch),
+            });
+            let outcome = catch_unwind(work);
+            ending.with(outcome.unwrap_or_else(|payload| Err(Failure::from_panic(&*payload))));
+        };
+        if !start_detached("stream", SignalDelivery::OwnFaults, work) {
+            let text = "the system allows no more threads";
+            return Err(Failure::new(REFRAIN_ERROR_LIMIT, text));
+        }
+        Ok(Run {
+            exchange,
+            filling: Vec::new(),
+            output: Vec::new(),
+            taken_bytes: 0,
+            is_ended: false,
+        })
+    }
+
+    /// Bytes of content and of the archive so far.
+    pub(crate) fn progress(&self) -> Progress {
+        Progress {
+            content_bytes_done: self.progress.content_bytes.load(Ordering::Relaxed),
+            content_bytes_total: None,
+            archive_bytes: self.progress.archive_bytes.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Stops the engine, and waits until it has stopped. A call on another thread fails.
+    pub(crate) fn close(&self) {
+        self.progress.is_cancelled.store(true, Ordering::Relaxed);
+        let exchange = {
+            let mut running = lock(&self.running);
+            running.is_closed = true;
+            running.exchange.take()
+        };
+        if let Some(exchange) = exchange {
+            exchange.abandon();
+            exchange.wait_for_end();
+        }
+    }
+}
+
+impl Run {
+    /// An `eager` run hands input over before a chunk is full.
+    fn step(
+        &mut self,
+        buffers: &mut Buffers<'_>,
+        directive: Directive,
+        is_eager: bool,
+    ) -> Result<u64> {
+        if self.is_ended && (directive == Directive::Continue || !buffers.is_input_read()) {
+            return Err(Failure::usage("the end of the input was announced before"));
+        }
+        loop {
+            self.take_output(buffers);
+            if !self.is_ended {
+                self.take_input(buffers);
+                if buffers.is_input_read() && directive != Directive::Continue {
+                    self.hand_over(true);
+                }
+            }
+            let is_full = buffers.is_output_full();
+            if is_full && (self.waiting_bytes() > 0 || !buffers.output.is_empty()) {
+                return Ok(self.waiting_bytes() + 1);
+            }
+            // To wait is right only for what cannot be done without waiting.
+            let is_chunk_full = self.filling.len() >= CHUNK_BYTES;
+            let gives = !self.is_ended && (is_chunk_full || is_eager && !self.filling.is_empty());
+            match self.exchange.next(gives, is_chunk_full || self.is_ended) {
+                None => return Ok(1),
+                Some(Next::Output(output)) => {
+                    self.output = output;
+                    self.taken_bytes = 0;
+                }
+                Some(Next::Input) => self.hand_over(false),
+                Some(Next::Ended(outcome)) => return outcome.map(|()| 0),
+            }
+        }
+    }
+
+    fn waiting_bytes(&self) -> u64 {
+        (self.output.len() - self.taken_bytes) as u64
+    }
+
+    fn take_output(&mut self, buffers: &mut Buffers<'_>) {
+        let room = &mut buffers.output[buffers.written_bytes..];
+        let left = &self.output[self.taken_bytes..];
+        let count = room.len().min(left.len());
+        room[..count].copy_from_slice(&left[..count]);
+        self.taken_bytes += count;
+        buffers.written_bytes += count;
+    }
+
+    fn take_input(&mut self, buffers: &mut Buffers<'_>) {
+        let left = &buffers.input[buffers.read_bytes..];
+        let count = left
+            .len()
+            .min(CHUNK_BYTES.saturating_sub(self.filling.len()));
+        if self.filling.capacity() == 0 && count > 0 {
+            self.filling.reserve_exact(CHUNK_BYTES);
+        }
+        self.filling.extend_from_slice(&left[..count]);
+        buffers.read_bytes += count;
+    }
+
+    fn hand_over(&mut self, is_last: bool) {
+        let full = std::mem::take(&mut self.filling);
+        self.filling = self.exchange.give(full, is_last);
+        self.is_ended |= is_last;
+    }
+}
+
+fn compress_stream(exchange: &Arc<Exchange>, settings: &Settings, watch: &dyn Watch) -> Result<()> {
+    let member = MemberInput {
+        name: settings.member_name(),
+        mode: None,
+        modified: None,
+        content: Content::Stream(Box::new(InputReader::new(exchange))),
+    };
+    let mut sink = OutputSink::new(exchange);
+    match settings.format {
+        Format::Native => {
+            compress(vec![member], &mut sink, &settings.compress_options(), watch)?;
+        }
+        Format::Lrzip => {
+            compress_lrzip(member, &mut sink, &settings.lrzip_options()?, watch)?;
+        }
+    }
+    Ok(())
+}
+
+fn decompress_stream(
+    exchange: &Arc<Exchange>,
+    settings: &Settings,
+    watch: &dyn Watch,
+) -> Result<()> {
+    let stream: Box<dyn Read + Send> = Box::new(InputReader::new(exchange));
+    let mut targets = AllToSink {
+        sink: Arc::new(Mutex::new(Box::new(OutputSink::new(exchange)))),
+        settings,
+    };
+    extract(
+        Input::Stream(stream),
+        &mut targets,
+        &settings.read_options(),
+        watch,
+    )?;
+    lock(&targets.sink).publish()?;
+    Ok(())
+}
+
+/// Everything goes to one sink, one member after the other; a directory as a tar stream.
+pub(crate) struct AllToSink<'a> {
+    /// Shared with the target of the member that is open.
+    pub sink: Arc<Mutex<Box<dyn Sink>>>,
+    pub settings: &'a Settings,
+}
+
+/// A member's part of the sink.
+struct Part(Arc<Mutex<Box<dyn Sink>>>);
+
+impl Sink for Part {
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        lock(&self.0).write_all(bytes)
+    }
+
+    fn write_zeros(&mut self, length_bytes: u64) -> io::Result<()> {
+        lock(&self.0).write_zeros(length_bytes)
+    }
+
+    fn publish(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Targets for AllToSink<'_> {
+    fn open(&mut self, _member: &MemberStart) -> refrain::Result<Target> {
+        Ok(Target::Sink(Box::new(Part(Arc::clone(&self.sink)))))
+    }
+
+    fn close(&mut self, _member: &Member, _target: Target) -> refrain::Result<()> {
+        Ok(())
+    }
+
+    /// What precedes the damage is delivered.
+    fn close_broken(
+        &mut self,
+        _member: &Member,
+        _target: Target,
+        _file: &mut DamagedFile,
+    ) -> refrain::Result<()> {
+        Ok(lock(&self.sink).publish()?)
+    }
+
+    fn ends_at_damage(&self) -> bool {
+        true
+    }
+
+    fn spill(&mut self) -> refrain::Result<Box<dyn Sink>> {
+        content_spill(self.settings)
+    }
+}

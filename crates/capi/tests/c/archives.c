@@ -1,0 +1,280 @@
+/* Files and archives: archives DIRECTORY [ROUNDS]. With a number of rounds, the rest is short. */
+#include "check.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct bytes file_content;
+
+static int calls;
+
+static int32_t count_and_stop(void *context, const refrain_progress *progress) {
+    CHECK(progress->struct_bytes == sizeof *progress);
+    calls++;
+    return *(int *)context;
+}
+
+static void make_tree(void) {
+    CHECK(mkdir("tree", 0755) == 0 && mkdir("tree/sub", 0755) == 0);
+    write_file("tree/a", file_content);
+    struct bytes small = {(unsigned char *)"small\n", 6, 6};
+    write_file("tree/sub/b", small);
+    CHECK(symlink("../a", "tree/sub/link") == 0 && link("tree/a", "tree/z") == 0);
+}
+
+static void whole_files(size_t large_bytes) {
+    refrain_options *options;
+    refrain_summary summary = {sizeof summary, 0, 0, 0};
+    int answer = 0;
+    CHECK(refrain_options_open(&options) == 0);
+    CHECK(refrain_options_set_progress(options, count_and_stop, &answer) == 0);
+    CHECK(refrain_compress_file("tree/a", "a.rfn", options, &summary) == 0);
+    CHECK(summary.content_bytes == file_content.size && summary.archive_bytes > 0 && calls > 0);
+    CHECK(refrain_compress_file("tree/a", "a.rfn", options, NULL) == REFRAIN_ERROR_IO);
+    CHECK(refrain_options_set_number(options, REFRAIN_OPTION_OVERWRITE, 1) == 0);
+    CHECK(refrain_compress_file("tree/a", "a.rfn", options, NULL) == 0);
+    CHECK(refrain_verify_file("a.rfn", options, &summary) == 0);
+    CHECK(refrain_decompress_file("a.rfn", "a.copy", options, &summary) == 0);
+    struct bytes copy = read_file("a.copy");
+    CHECK(is_equal(copy, file_content));
+    free(copy.at);
+    if (large_bytes > 0) {
+        /* A callback that refuses to go on: nothing is published. */
+        struct bytes large = content(large_bytes, 13);
+        answer = 1;
+        write_file("large", large);
+        free(large.at);
+        CHECK(refrain_compress_file("large", "stopped.rfn", options, NULL) == REFRAIN_ERROR_CANCELLED);
+        CHECK(access("stopped.rfn", F_OK) != 0);
+    }
+    CHECK(refrain_options_close(options) == 0);
+
+    CHECK(refrain_compress_file("tree", "tree.rfn", NULL, NULL) == 0);
+    CHECK(refrain_decompress_file("tree.rfn", "tree.copy", NULL, &summary) == 0);
+    CHECK(summary.exceptions == 0 && access("tree.copy/sub/b", F_OK) == 0);
+    CHECK(refrain_compress_file("absent", "x", NULL, NULL) == REFRAIN_ERROR_IO);
+    char text[100] = "";
+    CHECK(refrain_message(NULL, text, sizeof text) > 0 && strstr(text, "absent") != NULL);
+    CHECK(refrain_message(NULL, text, 3) > 3 && strlen(text) == 2);
+    CHECK(refrain_compress_file(NULL, "x", NULL, NULL) == REFRAIN_ERROR_USAGE);
+    CHECK(refrain_compress_file("tree/a", "", NULL, NULL) == REFRAIN_ERROR_USAGE);
+    CHECK(refrain_verify_file("tree/a", NULL, NULL) == REFRAIN_ERROR_DAMAGED);
+}
+
+static void lrzip_and_descriptors(void) {
+    refrain_options *options;
+    CHECK(refrain_options_open(&options) == 0);
+    CHECK(refrain_options_set_number(options, REFRAIN_OPTION_FORMAT, REFRAIN_FORMAT_LRZIP) == 0);
+    CHECK(refrain_options_set_text(options, REFRAIN_OPTION_LRZIP_BACK_END, "gzip", 4) == 0);
+    int from = open("tree/a", O_RDONLY), to = open("a.lrz", O_RDWR | O_CREAT, 0644);
+    CHECK(from >= 0 && to >= 0);
+    CHECK(refrain_compress_descriptor(from, to, options, NULL) == 0);
+    CHECK(close(from) == 0 && close(to) == 0);
+    refrain_archive *archive;
+    refrain_info info = {.struct_bytes = sizeof info};
+    CHECK(refrain_archive_open("a.lrz", NULL, &archive) == 0);
+    CHECK(refrain_archive_info(archive, &info) == 0);
+    CHECK(info.format == REFRAIN_FORMAT_LRZIP && info.content_bytes == file_content.size);
+    CHECK(refrain_archive_close(archive) == 0);
+    from = open("a.lrz", O_RDONLY), to = open("a.from-lrz", O_RDWR | O_CREAT, 0644);
+    CHECK(refrain_decompress_descriptor(from, to, options, NULL) == 0);
+    CHECK(close(from) == 0 && close(to) == 0);
+    struct bytes copy = read_file("a.from-lrz");
+    CHECK(is_equal(copy, file_content));
+    free(copy.at);
+    /* Streams of lrzip's format, which cannot be flushed. */
+    refrain_stream *stream;
+    struct bytes output = {0}, archive_bytes = compressed(file_content, options);
+    CHECK(refrain_stream_open_decompress(NULL, &stream) == 0);
+    CHECK(pass(stream, archive_bytes, &output, 65536, 65536, REFRAIN_END) == 0);
+    CHECK(refrain_stream_close(stream) == 0 && is_equal(output, file_content));
+    CHECK(refrain_stream_open_compress(options, &stream) == 0);
+    CHECK(pass(stream, file_content, &output, 100, 100, REFRAIN_FLUSH) == REFRAIN_ERROR_USAGE);
+    CHECK(refrain_stream_close(stream) == 0);
+    CHECK(refrain_compress_descriptor(-1, 1, options, NULL) == REFRAIN_ERROR_USAGE);
+    CHECK(refrain_compress_descriptor(1000, 1001, options, NULL) == REFRAIN_ERROR_IO);
+    CHECK(refrain_options_close(options) == 0);
+    free(output.at), free(archive_bytes.at);
+}
+
+static void lists(void) {
+    static const struct {
+        const char *path;
+        int32_t kind;
+        int is_member;
+    } expected[] = {
+        {"tree", REFRAIN_TYPE_DIRECTORY, 1},   {"a", REFRAIN_TYPE_FILE, 0},
+        {"sub", REFRAIN_TYPE_DIRECTORY, 0},    {"sub/b", REFRAIN_TYPE_FILE, 0},
+        {"sub/link", REFRAIN_TYPE_SYMLINK, 0}, {"z", REFRAIN_TYPE_HARDLINK, 0},
+    };
+    size_t count = 0, known = sizeof expected / sizeof *expected;
+    refrain_archive *archive;
+    refrain_listing *listing;
+    CHECK(refrain_archive_open("tree.rfn", NULL, &archive) == 0);
+    CHECK(refrain_listing_open(archive, &listing) == 0);
+    CHECK(refrain_archive_close(archive) == 0);
+    refrain_entry entry = {.struct_bytes = sizeof entry};
+    while (refrain_listing_next(listing, &entry) == 1) {
+        if (strcmp(entry.path, ".") == 0) continue; /* the directory itself */
+        CHECK(count < known && strcmp(entry.path, expected[count].path) == 0);
+        CHECK(entry.kind == expected[count].kind && (int)entry.is_member == expected[count].is_member);
+        CHECK(strlen(entry.path) == entry.path_bytes && entry.member == 0);
+        if (strcmp(entry.path, "a") == 0) CHECK(entry.size == file_content.size && entry.mode == 0644);
+        if (entry.kind == REFRAIN_TYPE_SYMLINK) CHECK(strcmp(entry.link_target, "../a") == 0);
+        count++;
+    }
+    CHECK(count == known);
+    CHECK(refrain_listing_next(listing, &entry) == 0);
+    entry.struct_bytes = 3;
+    CHECK(refrain_listing_next(listing, NULL) == 0);
+    CHECK(refrain_listing_close(listing) == 0);
+    CHECK(refrain_listing_next(listing, &entry) == REFRAIN_ERROR_HANDLE);
+}
+
+struct reader {
+    const refrain_archive *archive;
+    const refrain_file *file;
+    unsigned seed;
+};
+
+static void *read_ranges(void *argument) {
+    struct reader *reader = argument;
+    unsigned char buffer[5000];
+    for (int i = 0; i < 300; i++) {
+        uint64_t offset = (uint64_t)rand_r(&reader->seed) % (file_content.size + 1);
+        size_t left = file_content.size - offset, size = left < sizeof buffer ? left : sizeof buffer;
+        int64_t read = i % 2 ? refrain_archive_pread(reader->archive, 0, buffer, sizeof buffer, offset)
+                             : refrain_file_pread(reader->file, buffer, sizeof buffer, offset);
+        CHECK(read == (int64_t)size && memcmp(buffer, file_content.at + offset, size) == 0);
+    }
+    return NULL;
+}
+
+static void ranges(void) {
+    refrain_archive *archive, *tree;
+    refrain_file *file;
+    CHECK(refrain_archive_open("a.rfn", NULL, &archive) == 0);
+    CHECK(refrain_archive_open("tree.rfn", NULL, &tree) == 0);
+    /* By a hard link. */
+    CHECK(refrain_file_open(tree, 0, "z", 1, &file) == 0);
+    CHECK(refrain_file_size(file) == (int64_t)file_content.size);
+    pthread_t threads[4];
+    struct reader readers[4];
+    for (unsigned i = 0; i < 4; i++) {
+        readers[i] = (struct reader){archive, file, i};
+        CHECK(pthread_create(&threads[i], NULL, read_ranges, &readers[i]) == 0);
+    }
+    for (int i = 0; i < 4; i++) CHECK(pthread_join(threads[i], NULL) == 0);
+
+    unsigned char byte;
+    CHECK(refrain_archive_pread(archive, 0, &byte, 1, file_content.size) == 0);
+    CHECK(refrain_archive_pread(archive, 0, &byte, 1, UINT64_MAX) == 0);
+    CHECK(refrain_archive_pread(archive, 0, NULL, 0, 0) == 0);
+    CHECK(refrain_archive_pread(archive, 0, NULL, 1, 0) == REFRAIN_ERROR_USAGE);
+    CHECK(refrain_archive_pread(archive, 1, &byte, 1, 0) == REFRAIN_ERROR_USAGE);
+    CHECK(refrain_archive_pread((refrain_archive *)file, 0, &byte, 1, 0) == REFRAIN_ERROR_HANDLE);
+    CHECK(refrain_archive_member_count(archive) == 1);
+    CHECK(refrain_archive_find_member(archive, "a", 1) == 0);
+    CHECK(refrain_archive_find_member(archive, "b", 1) == REFRAIN_ERROR_NOT_FOUND);
+    refrain_file *none = (refrain_file *)1;
+    CHECK(refrain_file_open(tree, 0, "absent", 6, &none) == REFRAIN_ERROR_NOT_FOUND && none == NULL);
+    CHECK(refrain_file_open(tree, 0, "sub", 3, &none) == REFRAIN_ERROR_USAGE);
+    CHECK(refrain_file_open(archive, 0, NULL, 0, &none) == 0);
+    CHECK(refrain_file_size(none) == (int64_t)file_content.size && refrain_file_close(none) == 0);
+    CHECK(refrain_archive_close(archive) == 0 && refrain_archive_close(tree) == 0);
+    CHECK(refrain_file_pread(file, &byte, 1, 0) == 1 && byte == file_content.at[0]);
+    CHECK(refrain_file_close(file) == 0);
+    CHECK(refrain_archive_open("tree/a", NULL, &archive) == REFRAIN_ERROR_DAMAGED && archive == NULL);
+    CHECK(refrain_archive_open("absent", NULL, &archive) == REFRAIN_ERROR_IO);
+    CHECK(refrain_archive_open("http://127.0.0.1:1/a.rfn", NULL, &archive) == REFRAIN_ERROR_IO);
+    int number = open("a.rfn", O_RDONLY);
+    CHECK(refrain_archive_open_descriptor(number, NULL, &archive) == 0 && close(number) == 0);
+    CHECK(refrain_archive_pread(archive, 0, &byte, 1, 0) == 1);
+    CHECK(refrain_archive_close(archive) == 0);
+}
+
+static void passwords(void) {
+    refrain_options *options;
+    refrain_archive *archive;
+    CHECK(refrain_options_open(&options) == 0);
+    CHECK(refrain_options_set_text(options, REFRAIN_OPTION_PASSWORD, "secret", 6) == 0);
+    CHECK(refrain_compress_file("tree/sub/b", "b.rfn", options, NULL) == 0);
+    CHECK(refrain_archive_open("b.rfn", NULL, &archive) < 0);
+    CHECK(refrain_archive_open("b.rfn", options, &archive) == 0);
+    unsigned char text[10];
+    CHECK(refrain_archive_pread(archive, 0, text, 10, 0) == 6 && memcmp(text, "small\n", 6) == 0);
+    CHECK(refrain_archive_close(archive) == 0 && refrain_options_close(options) == 0);
+}
+
+/* A child of fork gets an error from every call, and the parent goes on. */
+static void forks(void) {
+    refrain_archive *archive;
+    refrain_stream *stream;
+    unsigned char byte;
+    CHECK(refrain_archive_open("a.rfn", NULL, &archive) == 0);
+    CHECK(refrain_stream_open_compress(NULL, &stream) == 0);
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        int is_right = refrain_archive_pread(archive, 0, &byte, 1, 0) == REFRAIN_ERROR_FORKED &&
+                       refrain_stream_close(stream) == REFRAIN_ERROR_FORKED &&
+                       refrain_compress_file("tree/a", "x", NULL, NULL) == REFRAIN_ERROR_FORKED;
+        /* Another program may do as it likes. */
+        if (is_right) execl("/bin/true", "true", (char *)NULL);
+        _exit(1);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    CHECK(refrain_archive_pread(archive, 0, &byte, 1, 0) == 1);
+    CHECK(refrain_archive_close(archive) == 0 && refrain_stream_close(stream) == 0);
+}
+
+static void numbers(void) {
+    CHECK(refrain_version_number() ==
+          (REFRAIN_VERSION_MAJOR << 16 | REFRAIN_VERSION_MINOR << 8 | REFRAIN_VERSION_PATCH));
+    CHECK(strcmp(refrain_error_name(REFRAIN_ERROR_DAMAGED), "damaged") == 0);
+    CHECK(strcmp(refrain_error_name(-99), "unknown") == 0 && strlen(refrain_error_text(-5)) > 5);
+    CHECK(refrain_message((void *)77, NULL, 0) == REFRAIN_ERROR_HANDLE);
+}
+
+/* Handles that are opened and closed again and again. */
+static void handles(long rounds) {
+    for (long i = 0; i < rounds; i++) {
+        refrain_options *options;
+        refrain_stream *stream;
+        CHECK(refrain_options_open(&options) == 0);
+        CHECK(refrain_stream_open_compress(options, &stream) == 0);
+        CHECK(refrain_options_close(options) == 0 && refrain_stream_close(stream) == 0);
+        if (i % 100 == 0) {
+            refrain_archive *archive;
+            refrain_listing *listing;
+            refrain_file *file;
+            CHECK(refrain_archive_open("tree.rfn", NULL, &archive) == 0);
+            CHECK(refrain_listing_open(archive, &listing) == 0);
+            CHECK(refrain_file_open(archive, 0, "a", 1, &file) == 0);
+            CHECK(refrain_archive_close(archive) == 0 && refrain_listing_close(listing) == 0);
+            CHECK(refrain_file_close(file) == 0);
+        }
+    }
+}
+
+int main(int count, char **arguments) {
+    CHECK(count >= 2 && chdir(arguments[1]) == 0);
+    umask(022);
+    int is_short = count > 2;
+    file_content = content(is_short ? 200000 : 2500000, 11);
+    numbers();
+    make_tree();
+    whole_files(is_short ? 0 : 40 << 20);
+    if (!is_short) lrzip_and_descriptors(), passwords();
+    lists();
+    ranges();
+    forks();
+    handles(is_short ? atol(arguments[2]) : 10000);
+    CHECK(refrain_open_handles() == 0);
+    free(file_content.at);
+    return 0;
+}
