@@ -132,7 +132,7 @@ impl Cache {
         let nodes: Vec<_> = (0..count).map(|_| Fake::start()).collect();
         let listed = nodes.iter().enumerate().map(|(number, node)| Node {
             name: format!("node {number}"),
-            address: node.address,
+            address: Some(node.address),
         });
         Cache {
             client: Client::new(Engine::Memcached, listed.collect(), rules),
@@ -330,7 +330,7 @@ fn nodes_that_speak_nonsense_hang_up_or_refuse_cost_one_request_each() {
         Engine::Memcached,
         vec![Node {
             name: "gone".into(),
-            address: free,
+            address: Some(free),
         }],
         patient(),
     );

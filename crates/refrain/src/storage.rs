@@ -2,8 +2,8 @@
 //! for files, memory and streams, and for remote objects with the feature `remote`.
 
 pub use refrain_storage::{
-    AtomicFile, Checking, DescriptorReader, FileSource, MemoryOutput, MemorySink, MemorySource,
-    NullSink, OutputOptions, Overwrite, ReadBack, Sink, Source, StreamSink,
+    AtomicFile, CachedRanges, Checking, DescriptorReader, FileSource, MemoryOutput, MemorySink,
+    MemorySource, NullSink, OutputOptions, Overwrite, ReadBack, Sink, Source, StreamSink,
 };
 #[cfg(feature = "remote")]
 pub use refrain_storage::{

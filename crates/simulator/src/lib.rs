@@ -36,6 +36,8 @@ mod engine;
 mod error;
 mod random;
 mod report;
+#[cfg(feature = "cache")]
+pub mod shared_cache;
 mod simulation;
 mod spec;
 mod workload;

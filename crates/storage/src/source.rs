@@ -33,6 +33,28 @@ pub trait Source: Send + Sync {
     fn has_changed(&self) -> io::Result<bool> {
         Ok(false)
     }
+
+    /// The cache in front of the source, if there is one. Default: none.
+    fn cache(&self) -> Option<&dyn CachedRanges> {
+        None
+    }
+}
+
+/// A source with a cache in front of it. What a cache has are whole ranges, such as frames, that
+/// are always read alike; everything else is read by [`Source::read_at`], from the source itself.
+pub trait CachedRanges {
+    /// As [`Source::read_at`], from the cache if it has this range.
+    ///
+    /// # Errors
+    /// From the source: what a cache cannot do is read from there.
+    fn read_cached(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
+
+    /// The bytes in `buffer`, which were read from the cache, are not what belongs there: reads the
+    /// range from the source, and the cache gets it. Returns whether the source has other bytes.
+    ///
+    /// # Errors
+    /// From the source.
+    fn read_anew(&self, offset: u64, buffer: &mut [u8]) -> io::Result<bool>;
 }
 
 macro_rules! source_by_reference {
@@ -56,6 +78,10 @@ macro_rules! source_by_reference {
 
             fn has_changed(&self) -> io::Result<bool> {
                 (**self).has_changed()
+            }
+
+            fn cache(&self) -> Option<&dyn CachedRanges> {
+                (**self).cache()
             }
         }
     )*};

@@ -9,13 +9,19 @@
 //! | `nodes` | [`Client`]: nodes, connections, requests that nobody waits for |
 //! | `exchange` | a request on a connection, and its reply |
 //! | `read` | a read: who is asked, and what the replies mean |
+//! | `node_counts` | what a node was asked and did |
 //! | `wait` | waits for the sockets of reads |
+//! | `sockets` | waits for sockets |
 
 mod exchange;
+mod node_counts;
 mod nodes;
 mod read;
+mod sockets;
 mod wait;
 
+pub use node_counts::NodeCounts;
 pub use nodes::{Client, Counts, Node, VALUE_BYTES_MAX};
 pub use read::{Outcome, Read};
-pub use wait::{Waited, wait};
+pub use sockets::Waited;
+pub use wait::wait;

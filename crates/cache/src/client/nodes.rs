@@ -1,11 +1,15 @@
 //! Nodes, their connections, and requests that nobody waits for.
 
+use std::io::ErrorKind;
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 
 use refrain_pool::Lock;
 
 use super::exchange::Exchange;
+use super::node_counts::NodeCounts;
+use super::sockets::{Waited, wait_for_sockets};
 use crate::engine::Engine;
 use crate::key::Key;
 use crate::policy::{self, NodeState, Policy, Rules};
@@ -25,8 +29,8 @@ const BACKGROUND_MAX: usize = 256;
 pub struct Node {
     /// By which keys are spread; clients that share a cache must agree on it.
     pub name: String,
-    /// Where it listens.
-    pub address: SocketAddr,
+    /// Where it listens; `None` if that is not known now, so it cannot be asked.
+    pub address: Option<SocketAddr>,
 }
 
 /// What happened besides replies, in all reads.
@@ -56,13 +60,14 @@ pub struct Client {
     pub(super) engine: Engine,
     rules: Rules,
     pub(super) policy: Lock<Policy>,
-    pub(super) counts: Lock<Counts>,
+    pub(super) counts: Arc<Lock<Counts>>,
     background: Lock<Vec<Background>>,
 }
 
 struct Connections {
     node: Node,
     idle: Lock<Vec<OwnedFd>>,
+    counts: Arc<NodeCounts>,
 }
 
 /// A request that nobody waits for.
@@ -83,14 +88,71 @@ impl Client {
         let nodes = nodes.into_iter().map(|node| Connections {
             node,
             idle: Lock::default(),
+            counts: Arc::default(),
         });
         Client {
             nodes: nodes.collect(),
             engine,
             rules,
             policy: Lock::new(policy),
-            counts: Lock::default(),
+            counts: Arc::default(),
             background: Lock::default(),
+        }
+    }
+
+    /// A client of other nodes in place of this one. What is known of nodes that have the same name
+    /// and address stays known, and their idle connections are taken over.
+    #[must_use]
+    pub fn with_nodes(&self, nodes: Vec<Node>) -> Client {
+        let mut client = Client::new(self.engine, nodes, self.rules);
+        client.counts = Arc::clone(&self.counts);
+        let mut policy = client.policy.lock();
+        let states = self.policy.lock();
+        for (new, connections) in client.nodes.iter_mut().enumerate() {
+            let same = |old: &Connections| old.node == connections.node;
+            let Some(old) = self.nodes.iter().position(same) else { continue };
+            let (Some(before), Some(state)) = (self.nodes.get(old), states.nodes().get(old)) else {
+                continue;
+            };
+            connections.counts = Arc::clone(&before.counts);
+            connections.idle = Lock::new(std::mem::take(&mut *before.idle.lock()));
+            policy.take_over(new, state.clone());
+        }
+        drop((policy, states));
+        client
+    }
+
+    /// The first home of a key, whether or not it can be asked: its number in
+    /// [`nodes`](Self::nodes).
+    pub fn home(&self, key: &Key) -> Option<policy::Node> {
+        let [first, _] = self.policy.lock().placed(key);
+        first
+    }
+
+    /// What each node was asked and did, in the order of [`nodes`](Self::nodes).
+    pub fn node_counts(&self) -> Vec<Arc<NodeCounts>> {
+        let nodes = self.nodes.iter();
+        nodes.map(|node| Arc::clone(&node.counts)).collect()
+    }
+
+    /// The counts of one node.
+    pub(super) fn counts_of(&self, node: policy::Node) -> Option<&NodeCounts> {
+        self.nodes.get(node).map(|node| &*node.counts)
+    }
+
+    /// Notes a reply to a request whose latency counts.
+    pub(super) fn replied(&self, node: policy::Node, latency_ns: u64) {
+        self.policy.lock().replied(node, latency_ns);
+        if let Some(counts) = self.counts_of(node) {
+            counts.times.add(latency_ns);
+        }
+    }
+
+    /// Notes that a request was given up.
+    pub(super) fn timed_out(&self, node: policy::Node, now_ns: u64) {
+        self.policy.lock().failed(node, now_ns);
+        if let Some(counts) = self.counts_of(node) {
+            counts.count(&counts.timeouts, 1);
         }
     }
 
@@ -149,7 +211,10 @@ impl Client {
         let idle = connections.idle.lock().pop();
         let exchange = match idle {
             Some(socket) => Ok(Exchange::on(socket, self.engine, request)),
-            None => Exchange::connect(connections.node.address, self.engine, request),
+            None => match connections.node.address {
+                Some(address) => Exchange::connect(address, self.engine, request),
+                None => Err(ErrorKind::AddrNotAvailable.into()),
+            },
         };
         if exchange.is_err() {
             self.policy.lock().failed(node, now_ns);
@@ -183,12 +248,30 @@ impl Client {
             Ok(None) if elapsed_ns < self.rules.deadline_ns => return Some(request),
             Ok(Some(_)) => {
                 if request.is_timed {
-                    self.policy.lock().replied(request.node, elapsed_ns);
+                    self.replied(request.node, elapsed_ns);
                 }
                 self.keep(request.node, request.exchange);
             }
-            Ok(None) | Err(_) => self.policy.lock().failed(request.node, now_ns),
+            Ok(None) => self.timed_out(request.node, now_ns),
+            Err(_) => self.policy.lock().failed(request.node, now_ns),
         }
         None
+    }
+
+    /// Whether there are requests that nobody waits for.
+    pub fn has_background(&self) -> bool {
+        !self.background.lock().is_empty()
+    }
+
+    /// Waits until such a request can go on, for at most so many nanoseconds.
+    pub fn wait_for_background(&self, duration_ns: u64) -> Waited {
+        let waiting = std::mem::take(&mut *self.background.lock());
+        let sockets = waiting.iter().map(|request| {
+            let exchange = &request.exchange;
+            (exchange.as_fd(), exchange.is_sending())
+        });
+        let waited = wait_for_sockets(sockets, duration_ns);
+        self.background.lock().extend(waiting);
+        waited
     }
 }

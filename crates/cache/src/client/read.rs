@@ -147,7 +147,7 @@ impl Read {
                 continue;
             };
             let latency_ns = now_ns.saturating_sub(attempt.sent_ns);
-            client.policy.lock().replied(node, latency_ns);
+            client.replied(node, latency_ns);
             client.keep(node, attempt.exchange);
             if let Some(ended) = self.take_reply(client, (node, attempt.purpose), reply, now_ns) {
                 return Some(ended);
@@ -169,12 +169,21 @@ impl Read {
         let absence = match reply {
             Reply::Value(value) => match self.key.open(value) {
                 Some(content) => {
-                    client.counts.lock().won += u64::from(purpose == Purpose::Added);
+                    let has_won = u64::from(purpose == Purpose::Added);
+                    client.counts.lock().won += has_won;
+                    if let Some(counts) = client.counts_of(node) {
+                        counts.count(&counts.won, has_won);
+                        counts.count(&counts.hits, 1);
+                        counts.count(&counts.bytes, content.len() as u64);
+                    }
                     self.repair(client, &content, now_ns);
                     return Some(Outcome::Value(content, node));
                 }
                 None => {
                     client.counts.lock().corrupt += 1;
+                    if let Some(counts) = client.counts_of(node) {
+                        counts.count(&counts.corrupt, 1);
+                    }
                     Outcome::Missing
                 }
             },
@@ -203,7 +212,12 @@ impl Read {
         let mut counts = client.counts.lock();
         match purpose {
             Purpose::First => {}
-            Purpose::Added => counts.added += 1,
+            Purpose::Added => {
+                counts.added += 1;
+                if let Some(counts) = client.counts_of(node) {
+                    counts.count(&counts.hedges, 1);
+                }
+            }
             Purpose::Second => counts.second += 1,
         }
         drop(counts);
@@ -215,7 +229,7 @@ impl Read {
     fn take_time(&mut self, client: &Client, now_ns: u64) -> Option<Outcome> {
         if now_ns >= self.begun_ns + self.plan.deadline_ns {
             for attempt in self.attempts.drain(..) {
-                client.policy.lock().failed(attempt.node, now_ns);
+                client.timed_out(attempt.node, now_ns);
             }
             return Some(self.absence.take().unwrap_or(Outcome::Unavailable));
         }

@@ -26,6 +26,15 @@ pub enum Engine {
 }
 
 impl Engine {
+    /// Where it listens unless told otherwise.
+    #[must_use]
+    pub fn port(self) -> u16 {
+        match self {
+            Engine::Memcached => 11211,
+            Engine::Redis => 6379,
+        }
+    }
+
     /// Asks for a value.
     #[must_use]
     pub fn get(self, name: &str) -> Vec<u8> {

@@ -41,6 +41,14 @@ impl Breaker {
         self.state == State::Closed
     }
 
+    pub(super) fn text(&self) -> &'static str {
+        match self.state {
+            State::Closed => "closed",
+            State::Open { .. } => "open",
+            State::Probing => "probing",
+        }
+    }
+
     /// Whether a probe is due, which is then taken as sent.
     pub(super) fn begin_probe(&mut self, now_ns: u64) -> bool {
         let is_due = matches!(self.state, State::Open { until_ns } if until_ns <= now_ns);
@@ -48,6 +56,13 @@ impl Breaker {
             self.state = State::Probing;
         }
         is_due
+    }
+
+    /// What a probe that is on its way finds out is told to somebody else: another one is due.
+    pub(super) fn forget_probe(&mut self) {
+        if self.state == State::Probing {
+            self.state = State::Open { until_ns: 0 };
+        }
     }
 
     /// The node replied.

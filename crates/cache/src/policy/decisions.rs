@@ -106,6 +106,12 @@ impl NodeState {
     pub fn is_asked(&self) -> bool {
         self.breaker.is_closed()
     }
+
+    /// The state of its breaker, for people: `closed`, `open` or `probing`.
+    #[must_use]
+    pub fn breaker_text(&self) -> &'static str {
+        self.breaker.text()
+    }
 }
 
 /// Decides for the reads of a process, whose nodes it knows by their replies.
@@ -160,7 +166,9 @@ impl Policy {
             .map(|home| home.filter(|node| self.is_asked(*node)))
     }
 
-    fn placed(&self, key: &Key) -> [Option<Node>; 2] {
+    /// The homes of a key, whether or not they can be asked.
+    #[must_use]
+    pub fn placed(&self, key: &Key) -> [Option<Node>; 2] {
         let [first, second] = self.placement.homes(key);
         [first, second.filter(|_| self.rules.has_second_home)]
     }
@@ -208,6 +216,14 @@ impl Policy {
         if let Some(state) = self.nodes.get_mut(node) {
             state.failures += 1;
             state.opened += u64::from(state.breaker.failed(now_ns));
+        }
+    }
+
+    /// What was known of a node by another policy.
+    pub fn take_over(&mut self, node: Node, known: NodeState) {
+        if let Some(state) = self.nodes.get_mut(node) {
+            *state = known;
+            state.breaker.forget_probe();
         }
     }
 

@@ -1,5 +1,6 @@
 //! The arguments of `refrain cache`.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -12,6 +13,8 @@ use super::size::Size;
 pub enum CacheAction {
     /// Compare clients of a shared cache on this machine, while nodes stall, die or lie
     Bench,
+    /// Run a model of the client and of nodes, also of more than this machine can hold
+    Simulate,
 }
 
 /// What the nodes are.
@@ -42,23 +45,23 @@ pub struct CacheArgs {
     /// What to do
     #[arg(value_name = "ACTION")]
     pub action: CacheAction,
-    /// What the nodes are: a program of this name (redis-server for Redis) must be in PATH
+    /// Bench: what the nodes are: a program of this name (redis-server for Redis) must be in PATH
     #[arg(long, value_enum, value_name = "ENGINE", default_value = "memcached")]
     pub engine: CacheEngine,
     /// How many nodes, which are started and ended
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=200))]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub nodes: u16,
     /// How many readers, each with one read at a time
-    #[arg(long, value_name = "N", default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     pub readers: u32,
     /// Reads a second of all readers together, at even intervals
     #[arg(long, value_name = "N", default_value_t = 480, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub rate: u32,
-    /// The size of a value (at most 4M)
+    /// Bench: the size of a value (at most 4M)
     #[arg(long, value_name = "SIZE", default_value = "64K")]
     pub value: Size,
     /// How many values are read, at random
-    #[arg(long, value_name = "N", default_value_t = 400, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "N", default_value_t = 400, value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
     pub values: u32,
     /// Stop so many nodes (SIGSTOP), and continue them after --for
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -66,10 +69,22 @@ pub struct CacheArgs {
     /// Kill so many nodes, and start them again, empty, after --for
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub kill: u16,
-    /// Flip a bit in every stored value
+    /// Model: kill so many nodes one after the other, each for its share of --for
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub restart: u16,
+    /// Model: replies of so many nodes take 20 times as long, all in the same time
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub slow: u16,
+    /// Model: the processes of the readers, each of which learns on its own what nodes do
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub processes: u32,
+    /// Model: take how long replies need from FILE, which `bench --json` has printed
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub calibration: Option<PathBuf>,
+    /// Bench: flip a bit in every stored value
     #[arg(long)]
     pub flip: bool,
-    /// Nothing is stored at first
+    /// Bench: nothing is stored at first
     #[arg(long)]
     pub cold: bool,
     /// For how long nodes are stopped or gone
@@ -78,9 +93,12 @@ pub struct CacheArgs {
     /// For how long everything is well before and after that
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = time)]
     pub well: Duration,
-    /// Measure this client. May be repeated; without, all are measured, one after the other
+    /// Bench: measure this client. May be repeated; without, all are measured, one after the other
     #[arg(long, value_enum, value_name = "CLIENT")]
     pub client: Vec<CacheClient>,
+    /// Bench: draw latencies over time, as SVG
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub picture: Option<PathBuf>,
     /// One JSON document on standard output instead of a table
     #[arg(long)]
     pub json: bool,
@@ -91,4 +109,6 @@ Reads have a time at which they should begin (open loop), and their latencies ar
 waits is late with what it should have read meanwhile. What the cache does not deliver is read from a file, the \
 origin, and stored. Every value is compared with the origin.
 Three runs, each with its own nodes: 'policy' is how Refrain reads a shared cache, 'timeout' and 'naive' \
-are what it is compared with.";
+are what it is compared with.
+'simulate' needs no nodes and takes no time of its own: it draws how long replies take, and runs the decisions of the \
+client. It knows no load, so replies take as long with many readers as with few.";

@@ -30,6 +30,7 @@ mod selection;
 mod serve;
 mod signing;
 mod size;
+mod tiers;
 mod top;
 mod verb;
 
@@ -57,6 +58,7 @@ pub use run::{ProfileFile, ProfileFormat, RunArgs};
 pub use selection::{OwnerArgs, PatternArgs, WalkArgs};
 pub use serve::ServeArgs;
 pub use signing::{NewSignatureArgs, SignArgs, all_signers};
+pub use tiers::CachingArgs;
 pub use top::TopArgs;
 pub use verb::{
     Arguments, CatArgs, CompressArgs, DecompressArgs, GenerateArgs, GenerateWhat, InfoArgs,

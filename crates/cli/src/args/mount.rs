@@ -13,6 +13,7 @@ use super::password::SecretArgs;
 use super::report::ReportArgs;
 use super::resources::ResourceArgs;
 use super::serve::address;
+use super::tiers::CachingArgs;
 
 /// `refrain mount`
 #[derive(Debug, Args)]
@@ -63,6 +64,8 @@ pub struct MountArgs {
     pub secrets: SecretArgs,
     #[command(flatten)]
     pub resources: ResourceArgs,
+    #[command(flatten)]
+    pub caching: CachingArgs,
     #[command(flatten)]
     pub report: ReportArgs,
 }

@@ -12,6 +12,7 @@ use super::password::SecretArgs;
 use super::read_limits::ReadLimitArgs;
 use super::report::ReportArgs;
 use super::resources::ResourceArgs;
+use super::tiers::CachingArgs;
 
 /// `refrain serve`
 #[derive(Debug, Args)]
@@ -71,6 +72,8 @@ pub struct ServeArgs {
     pub secrets: SecretArgs,
     #[command(flatten)]
     pub resources: ResourceArgs,
+    #[command(flatten)]
+    pub caching: CachingArgs,
     #[command(flatten)]
     pub limits: ReadLimitArgs,
     #[command(flatten)]

@@ -27,6 +27,7 @@ use super::run::RunArgs;
 use super::selection::{OwnerArgs, PATTERNS_TEXT, PatternArgs, WalkArgs};
 use super::serve::ServeArgs;
 use super::signing::{NewSignatureArgs, SignArgs, TrustArgs};
+use super::tiers::CachingArgs;
 use super::top::TopArgs;
 use crate::exit::EXIT_CODES_TEXT;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -376,6 +377,8 @@ pub struct CatArgs {
     pub trust: TrustArgs,
     #[command(flatten)]
     pub resources: ResourceArgs,
+    #[command(flatten)]
+    pub caching: CachingArgs,
     #[command(flatten)]
     pub limits: ReadLimitArgs,
     #[command(flatten)]

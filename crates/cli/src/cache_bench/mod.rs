@@ -8,10 +8,12 @@
 //! | `trouble` | what is done to whom, and when |
 //! | `settings` | what is measured |
 //! | `report` | numbers, table and JSON |
+//! | `picture` | latency over time |
 
 mod load;
 mod nodes;
 mod origin;
+mod picture;
 mod report;
 mod settings;
 mod trouble;
@@ -26,6 +28,7 @@ use crate::failure::{Failure, Result};
 use load::Load;
 use nodes::Nodes;
 use origin::Origin;
+pub use picture::as_svg;
 use report::Measured;
 pub use report::{as_json, as_text};
 pub use settings::{Settings, VALUE_BYTES_MAX};
@@ -73,7 +76,7 @@ fn measure_one(settings: &Settings<'_>, kind: CacheClient, origin: &Origin) -> R
         .into_iter()
         .map(|address| Node {
             name: address.to_string(),
-            address,
+            address: Some(address),
         })
         .collect();
     if !args.cold {

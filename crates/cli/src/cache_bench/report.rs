@@ -7,10 +7,14 @@ use clap::ValueEnum;
 use refrain_cache::Node;
 use refrain_cache::client::Counts;
 use refrain_cache::policy::NodeState;
+use refrain_simulator::QUANTILES_PERMILLE;
 use serde_json::{Value, json};
 
 use super::load::{Sample, Served};
 use crate::args::CacheClient;
+
+/// So many reads tell how long replies take.
+const CALIBRATING_READS: usize = 100;
 
 /// The run of one client.
 pub struct Measured {
@@ -34,7 +38,7 @@ struct Part {
 }
 
 impl Measured {
-    fn name(&self) -> String {
+    pub fn name(&self) -> String {
         let value = self.kind.to_possible_value();
         value.map_or_else(String::new, |value| value.get_name().to_owned())
     }
@@ -133,6 +137,26 @@ pub fn as_json(measured: &[Measured]) -> Value {
     json!({ "runs": runs })
 }
 
+/// How long reads took that began while all was well, for `cache simulate`; null if too few did.
+fn quantiles(run: &Measured, served: Served) -> Value {
+    let begins_ns = run.well.as_nanos() as u64;
+    let samples = run
+        .samples
+        .iter()
+        .filter(|sample| sample.intended_ns < begins_ns);
+    let samples = samples.filter(|sample| sample.served == served);
+    let mut latencies_ns: Vec<_> = samples.map(|sample| sample.latency_ns).collect();
+    latencies_ns.sort_unstable();
+    if latencies_ns.len() < CALIBRATING_READS {
+        return Value::Null;
+    }
+    let at = |permille: usize| latencies_ns.get(latencies_ns.len() * permille / 1000);
+    QUANTILES_PERMILLE
+        .map(|permille| at(permille).copied())
+        .to_vec()
+        .into()
+}
+
 fn run_json(run: &Measured) -> Value {
     let counts = &run.counts;
     let parts = run.parts();
@@ -163,6 +187,8 @@ fn run_json(run: &Measured) -> Value {
     });
     json!({
         "client": run.name(),
+        "reply_ns": quantiles(run, Served::Cache),
+        "origin_ns": quantiles(run, Served::Origin),
         "parts": parts.collect::<Vec<_>>(),
         "nodes": nodes.collect::<Vec<_>>(),
         "requests_served": run.served,

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use refrain::ReadOptions;
 use refrain::storage::Source;
+use refrain_cache::Tiers;
 use refrain_server::SourceWaits;
 
 use crate::args::SecretArgs;
@@ -126,6 +127,8 @@ pub struct SeekableInput {
     pub opened: OnceCell<Arc<dyn Source>>,
     /// How long reads of the archive take, once it is opened.
     pub waits: Arc<SourceWaits>,
+    /// What is asked before the archive.
+    pub tiers: Option<Arc<Tiers>>,
 }
 
 impl SeekableInput {
@@ -149,6 +152,7 @@ impl SeekableInput {
             password_option: password.given(),
             opened: OnceCell::new(),
             waits: Arc::default(),
+            tiers: None,
         };
         if urls::is_url(path) || volumes::at_path(path).is_some() {
             return Ok(input);
@@ -169,6 +173,12 @@ impl SeekableInput {
             return Err(Failure::usage(label(path), text));
         }
         Ok(input)
+    }
+
+    /// Puts tiers in front of it.
+    #[must_use]
+    pub fn behind(self, tiers: Option<Arc<Tiers>>) -> SeekableInput {
+        SeekableInput { tiers, ..self }
     }
 }
 

@@ -17,6 +17,7 @@
 //! | `decompress` | `decompress`: archives and where their members go |
 //! | `read` | `test`, `info`, `list`, `cat` |
 //! | `serve` | `serve`: one archive, or several under their names |
+//! | `tiers` | caches in front of archives |
 //!
 //! `mount`
 //! `mount`: the memory and threads of the mounted archive
@@ -32,6 +33,7 @@ mod mount;
 mod output;
 mod read;
 mod serve;
+mod tiers;
 
 pub use boot::{BootPlan, Guest};
 pub use compress::{

@@ -8,6 +8,7 @@ use refrain_server::fuse::MountOptions;
 use refrain_server::tree::TreeOptions;
 
 use super::inputs::SeekableInput;
+use super::tiers::tiers;
 use crate::args::MountArgs;
 use crate::failure::Result;
 use crate::names;
@@ -48,7 +49,8 @@ impl MountPlan {
     /// `Usage` if the archive is a pipe; `Io` if the file does not exist.
     pub fn new(args: &MountArgs) -> Result<MountPlan> {
         let options = (args.generation).with(args.secrets.with(args.resources.read_options())?);
-        let archive = SeekableInput::new(&args.archive, &options, &args.secrets)?;
+        let archive = SeekableInput::new(&args.archive, &options, &args.secrets)?
+            .behind(tiers(&args.caching)?);
         let tree = tree_options(options.memory_bytes, names::of_member(&archive.path, b""));
         Ok(MountPlan {
             mount: MountOptions {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use refrain::{ReadOptions, Trust};
 
 use super::inputs::{ArchiveInput, SeekableInput, or_stdin};
+use super::tiers::tiers;
 use crate::args::{ByteRange, CatArgs, InfoArgs, SecretArgs, TestArgs};
 use crate::failure::{Failure, Result};
 
@@ -108,7 +109,8 @@ impl CatPlan {
         let options = (args.generation)
             .with((args.limits).with(args.secrets.with(args.resources.read_options())?));
         Ok(CatPlan {
-            archive: SeekableInput::new(&args.archive, &options, &args.secrets)?,
+            archive: SeekableInput::new(&args.archive, &options, &args.secrets)?
+                .behind(tiers(&args.caching)?),
             options,
             paths: args.paths.clone(),
             range: args.range,

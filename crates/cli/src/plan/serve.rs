@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use refrain::{PasswordSource, ReadOptions, SharedMemory};
+use refrain_cache::Tiers;
 use refrain_server::name_problem;
 
 use super::inputs::SeekableInput;
+use super::tiers::tiers;
 use crate::args::ServeArgs;
 use crate::failure::{Failure, Result};
 use crate::paths::{is_dash, label};
@@ -21,9 +23,10 @@ const PART_BYTES: u64 = 64 << 20;
 const PARTS_MAX: u64 = 8;
 
 /// What to serve.
-#[derive(Debug)]
 pub struct ServePlan {
     pub options: ReadOptions,
+    /// What is asked before all archives.
+    pub tiers: Option<Arc<Tiers>>,
     /// The budget of all archives that are open.
     pub memory: Arc<SharedMemory>,
     pub served: ServedInput,
@@ -61,12 +64,14 @@ impl ServePlan {
     pub fn new(args: &ServeArgs) -> Result<ServePlan> {
         let options = (args.generation)
             .with((args.limits).with(args.secrets.with(args.resources.read_options())?));
+        let tiers = tiers(&args.caching)?;
         if let [path] = &args.archives[..]
             && split_name(path).0.is_none()
             && (!path.is_dir() || volumes::at_path(path).is_some())
         {
-            let input = SeekableInput::new(path, &options, &args.secrets)?;
+            let input = SeekableInput::new(path, &options, &args.secrets)?.behind(tiers.clone());
             return Ok(ServePlan {
+                tiers,
                 served: ServedInput::One(Box::new(input)),
                 memory: SharedMemory::new(options.memory_bytes),
                 options,
@@ -86,6 +91,7 @@ impl ServePlan {
             ..options
         };
         Ok(ServePlan {
+            tiers,
             memory: SharedMemory::new(options.memory_bytes),
             options,
             served: ServedInput::Several(SeveralInputs {

@@ -192,6 +192,10 @@ const EXAMPLES: [(&str, Examples); 27] = [
                 "Serve every archive of a directory under its name, and one more as `week`:",
                 "refrain serve /srv/archives week=/backup/7.rfn --nbd unix:/run/all.sock",
             ),
+            (
+                "Keep what was read of a bucket on a disk, and on nodes that other machines share:",
+                "refrain serve s3://images/disk.rfn --nbd unix:/run/disk.sock --cache-disk /var/cache/refrain --cache memcached://10.0.0.1,10.0.0.2",
+            ),
         ],
     ),
     (

@@ -4,8 +4,9 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use refrain::storage::Source;
-use refrain::{Archive, Dialect, ErrorKind, Input, Progress, ReadOptions};
+use refrain::storage::{CachedRanges, Source};
+use refrain::{Archive, Dialect, ErrorKind, Input, Progress, ReadOptions, archive_identity};
+use refrain_cache::{TieredSource, Tiers};
 use refrain_pool::Cancellation;
 use refrain_server::SourceWaits;
 
@@ -29,6 +30,21 @@ fn source_of(input: &SeekableInput, cancellation: &Cancellation) -> Result<Arc<d
         check_encrypted(&input.label, input.password_option, &first_bytes(&*source)?)?;
     }
     Ok(Arc::clone(input.opened.get_or_init(|| source)))
+}
+
+/// A source behind caches, if it is an archive that they can tell from others.
+///
+/// # Errors
+/// From reading its end.
+pub fn behind_tiers(
+    source: Arc<dyn Source>,
+    tiers: Option<&Arc<Tiers>>,
+) -> refrain::Result<Arc<dyn Source>> {
+    let Some(tiers) = tiers else { return Ok(source) };
+    Ok(match archive_identity(&*source)? {
+        Some(identity) => Arc::new(TieredSource::new(source, identity, Arc::clone(tiers))),
+        None => source,
+    })
 }
 
 /// Opens an archive to read all of it. Returns its content and its first [`PREFIX_BYTES`] bytes.
@@ -168,6 +184,9 @@ fn open_until(
     let is_scan = how == Opening::Scan;
     let bytes_total = is_scan.then(|| source.size_bytes().ok()).flatten();
     let is_opening = Arc::new(AtomicBool::new(true));
+    let tiers = input.tiers.as_ref().filter(|_| !is_scan);
+    let source =
+        behind_tiers(source, tiers).map_err(|error| Failure::engine(&input.label, error))?;
     let watched: Arc<dyn Source> = Arc::new(WatchedSource {
         inner: source,
         is_opening: Arc::clone(&is_opening),
@@ -217,16 +236,37 @@ struct WatchedSource {
     cancellation: Cancellation,
 }
 
+impl WatchedSource {
+    /// Runs a read and notes how long it takes.
+    fn read(&self, read: impl FnOnce() -> io::Result<usize>) -> io::Result<usize> {
+        if self.cancellation.is_cancelled() {
+            return Err(io::Error::other("cancelled"));
+        }
+        self.waits.during(read)
+    }
+}
+
+impl CachedRanges for WatchedSource {
+    fn read_cached(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        self.read(|| match self.inner.cache() {
+            Some(cache) => cache.read_cached(offset, buffer),
+            None => self.inner.read_at(offset, buffer),
+        })
+    }
+
+    fn read_anew(&self, offset: u64, buffer: &mut [u8]) -> io::Result<bool> {
+        let cache = self.inner.cache();
+        cache.map_or(Ok(false), |cache| cache.read_anew(offset, buffer))
+    }
+}
+
 impl Source for WatchedSource {
     fn size_bytes(&self) -> io::Result<u64> {
         self.inner.size_bytes()
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.cancellation.is_cancelled() {
-            return Err(io::Error::other("cancelled"));
-        }
-        let count = self.waits.during(|| self.inner.read_at(offset, buffer))?;
+        let count = self.read(|| self.inner.read_at(offset, buffer))?;
         if !self.is_opening.load(Ordering::Relaxed) {
             return Ok(count);
         }
@@ -241,5 +281,8 @@ impl Source for WatchedSource {
 
     fn next_data(&self, offset: u64) -> io::Result<Option<(u64, u64)>> {
         self.inner.next_data(offset)
+    }
+    fn cache(&self) -> Option<&dyn CachedRanges> {
+        self.inner.cache().map(|_| self as &dyn CachedRanges)
     }
 }

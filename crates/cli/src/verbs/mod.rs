@@ -36,6 +36,7 @@ pub mod add;
 pub mod bench;
 pub mod boot;
 pub mod cache;
+mod cache_model;
 pub mod cat;
 pub mod compact;
 mod completions;

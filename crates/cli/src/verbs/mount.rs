@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use refrain_cache::Tiers;
 use refrain_server::fuse::Mount;
 use refrain_server::http::{HttpHandler, HttpSettings};
 use refrain_server::scrub::Scrub;
@@ -61,7 +62,8 @@ fn mount(args: &MountArgs, plan: MountPlan, report: &Report) -> Result<Outcome> 
     let memory_bytes = plan.options.memory_bytes;
     let archive = Arc::clone(service.archive());
     let scrub = start_scrub(args.scrub, &Archives::from(service.clone()))?;
-    let _listening = listen(args, &service, memory_bytes, scrub.as_ref())?;
+    let tiers = plan.archive.tiers.as_ref();
+    let _listening = listen(args, &service, memory_bytes, scrub.as_ref(), tiers)?;
     let mount = Mount::new(service, &plan.directory, &options).map_err(failed)?;
     if mount.hidden_members() > 0 {
         let members = counted(mount.hidden_members(), "member");
@@ -94,13 +96,14 @@ fn listen(
     service: &Service,
     memory_bytes: u64,
     scrub: Option<&Scrub>,
+    tiers: Option<&Arc<Tiers>>,
 ) -> Result<Option<StopSignal>> {
     let Some(address) = &args.http else {
         return Ok(None);
     };
     let clients = Clients::new(CLIENTS_MAX);
     let listener = Listener::bind(address)?;
-    let settings = http_settings(CLIENTS_MAX, memory_bytes, &clients, scrub);
+    let settings = http_settings(CLIENTS_MAX, memory_bytes, &clients, scrub, tiers);
     let settings = HttpSettings {
         archive_name: shown_name(&args.archive),
         tree: tree_options(memory_bytes, names::of_member(&args.archive, b"")),

@@ -30,6 +30,7 @@
 //! | `recovery` | protect, repair |
 //! | `map` | map: its numbers, and its page in a browser |
 //! | `remote` | archives behind URLs |
+//! | `tiers` | archives behind caches |
 //! | `store` | archives in an S3-compatible store |
 //! | `store_volumes` | archives in volumes there |
 //! | `mount` | archives as directories, seen through the kernel |
@@ -125,5 +126,6 @@ mod store_volumes;
 mod support;
 mod tar;
 mod terminal;
+mod tiers;
 mod trees;
 mod volumes;

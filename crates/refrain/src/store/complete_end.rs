@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use refrain_format::{FRAME_HEADER_BYTES, FrameKind, MAGIC, SYNC, TAIL_BYTES};
-use refrain_storage::Source;
+use refrain_storage::{CachedRanges, Source};
 
 use crate::error::{ErrorKind, Result};
 use crate::store::appendix::{OwnEnd, appendices_end, header_at, own_end, tail_before};
@@ -111,5 +111,10 @@ impl Source for Beginning {
             .unwrap_or(usize::MAX)
             .min(buffer.len());
         self.source.read_at(offset, &mut buffer[..count])
+    }
+
+    fn cache(&self) -> Option<&dyn CachedRanges> {
+        // Frames are inside.
+        self.source.cache()
     }
 }

@@ -9,7 +9,7 @@ use refrain_format::{
     UntrustedFrameHeader, check_magic, header_by_parity, mended_payload, whole,
 };
 use refrain_pool::stages::stage;
-use refrain_storage::{HOLE_BYTES, Source};
+use refrain_storage::{CachedRanges, HOLE_BYTES, Source};
 
 use crate::damage::CutOff;
 use crate::error::{Error, ErrorKind, Result};
@@ -420,6 +420,12 @@ pub(crate) fn read_frame_at(
     frame_bytes: Option<u64>,
     limits: &Limits,
 ) -> Result<CheckedFrame> {
+    if let (Some(cache), Some(bytes)) = (source.cache(), frame_bytes)
+        && let Some(frame) = read_cached_frame(cache, source, (offset, bytes), limits)?
+        && (frame.header.kind, frame.header.frame_bytes()) == (kind, bytes)
+    {
+        return Ok(frame);
+    }
     let frame = match (read_any_frame_at(source, offset, limits), frame_bytes) {
         (Err(error), Some(bytes)) if error.kind == ErrorKind::Damaged => {
             frame_without_header(source, offset, kind, bytes, limits)?.ok_or(error)?
@@ -434,6 +440,61 @@ pub(crate) fn read_frame_at(
         return Err(Error::damaged(message).at_offset(offset));
     }
     Ok(frame)
+}
+
+/// The largest frame that is read from a cache.
+const CACHED_BYTES_MAX: u64 = 64 << 20;
+
+/// The frame in this range, by the cache in front of the source; `None` if neither of them has an
+/// intact frame there.
+///
+/// # Errors
+/// `Io`.
+fn read_cached_frame(
+    cache: &dyn CachedRanges,
+    source: &dyn Source,
+    (offset, bytes): (u64, u64),
+    limits: &Limits,
+) -> Result<Option<CheckedFrame>> {
+    let bytes_left = source.size_bytes()?.saturating_sub(offset);
+    if bytes > bytes_left.min(CACHED_BYTES_MAX) {
+        return Ok(None);
+    }
+    let mut frame = zeroed(bytes as usize)?;
+    // Its errors are those of the source, which is read once more, with what is known of damage.
+    let Ok(count) = cache.read_cached(offset, &mut frame) else { return Ok(None) };
+    if count < frame.len() {
+        return Ok(None);
+    }
+    if let Some(header) = intact_header(&frame, limits) {
+        return Ok(Some(without_header((offset, header), frame)));
+    }
+    if !cache.read_anew(offset, &mut frame).unwrap_or(false) {
+        return Ok(None);
+    }
+    let header = intact_header(&frame, limits);
+    Ok(header.map(|header| without_header((offset, header), frame)))
+}
+
+/// The header of a frame that is all of `bytes`, if both checksums are right.
+fn intact_header(bytes: &[u8], limits: &Limits) -> Option<FrameHeader> {
+    let (header, payload) = bytes.split_at_checked(FRAME_HEADER_BYTES)?;
+    let header = UntrustedFrameHeader::parse(header).ok()?;
+    let header = header.check(limits, Some(payload.len() as u64)).ok()?;
+    let is_intact = !header.skippable && header.check_payload(payload).is_ok();
+    is_intact.then_some(header)
+}
+
+fn without_header((offset, header): (u64, FrameHeader), mut frame: Vec<u8>) -> CheckedFrame {
+    frame.drain(..FRAME_HEADER_BYTES);
+    CheckedFrame {
+        offset,
+        header,
+        payload: Arc::new(frame),
+        is_mended: false,
+        tail: None,
+        is_given_back: false,
+    }
 }
 
 /// The frame of this kind and size with a damaged header only: its parity shows that.

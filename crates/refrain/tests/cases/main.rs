@@ -2,6 +2,7 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `cached` | a cache in front of an archive |
 //! | `changed_pieces` | images and dumps that change from night to night |
 //! | `codings` | blocks as other writers may code them |
 //! | `compact` | what was forgotten is given back |
@@ -45,6 +46,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod cached;
 mod changed_pieces;
 mod codings;
 mod compact;

@@ -6,7 +6,7 @@ use super::exchange::{Exchange, Served};
 use super::response::Status;
 use super::target::Target;
 use super::visit::Visit;
-use super::{frames, metrics};
+use super::{frames, metrics, tier_metrics};
 use crate::archives::OWN_PAGES;
 
 /// The first component of these paths. A member of this name is not served.
@@ -80,14 +80,16 @@ pub(super) fn answer(
             &[("Allow", "POST")],
         ),
         Page::Metrics => {
-            let text = metrics::text(statistics, &exchange.shared.metrics(), &archives.rows());
+            let mut text = metrics::text(statistics, &exchange.shared.metrics(), &archives.rows());
+            text += &tier_metrics::text(&exchange.shared.tiers());
             exchange.page(metrics::TEXT_TYPE, "no-store", |page| {
                 page.put(format_args!("{text}"))
             })
         }
         Page::Statistics => {
-            let document =
+            let mut document =
                 metrics::document(statistics, &exchange.shared.metrics(), &archives.rows());
+            document["tiers"] = tier_metrics::document(&exchange.shared.tiers());
             exchange.page("application/json", "no-store", |page| {
                 page.put(format_args!("{}\n", json_text(document)))
             })

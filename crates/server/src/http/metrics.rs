@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use crate::archive_counts::ArchiveRow;
-use crate::statistics::{Metric, OperationStatistics, Statistics};
+use crate::statistics::{LatencyHistogram, Metric, OperationStatistics, Statistics};
 
 pub(super) const TEXT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
@@ -38,7 +38,10 @@ pub(super) fn text(statistics: &Statistics, metrics: &[Metric], archives: &[Arch
     }
     let help = "Latency of an operation.";
     describe(&mut text, "operation_seconds", help, "histogram");
-    rows.iter().for_each(|row| histogram(&mut text, row));
+    for row in &rows {
+        let labels = format!("operation=\"{}\"", row.operation.name());
+        histogram(&mut text, "operation_seconds", &labels, &row.times);
+    }
     let uptime = Metric {
         name: "uptime_seconds",
         help: "Seconds since the start.",
@@ -89,7 +92,7 @@ fn of_archives(text: &mut String, archives: &[ArchiveRow]) {
 }
 
 /// A name as the value of a label.
-fn label_value(name: &[u8]) -> String {
+pub(super) fn label_value(name: &[u8]) -> String {
     let name = String::from_utf8_lossy(name);
     name.replace('\\', "\\\\")
         .replace('"', "\\\"")
@@ -100,7 +103,7 @@ fn calls(row: &OperationStatistics) -> u64 {
     row.times.count()
 }
 
-fn describe(text: &mut String, name: &str, help: &str, kind: &str) {
+pub(super) fn describe(text: &mut String, name: &str, help: &str, kind: &str) {
     // Writing to a string does not fail.
     let _ = writeln!(
         text,
@@ -108,24 +111,23 @@ fn describe(text: &mut String, name: &str, help: &str, kind: &str) {
     );
 }
 
-fn histogram(text: &mut String, row: &OperationStatistics) {
-    let operation = row.operation.name();
+/// A histogram with these labels.
+pub(super) fn histogram(text: &mut String, name: &str, labels: &str, times: &LatencyHistogram) {
     let mut bucket = |end: &str, count: u64| {
-        let labels = format!("operation=\"{operation}\",le=\"{end}\"");
-        let _ = writeln!(text, "refrain_operation_seconds_bucket{{{labels}}} {count}");
+        let labels = format!("{labels},le=\"{end}\"");
+        let _ = writeln!(text, "refrain_{name}_bucket{{{labels}}} {count}");
     };
     for log2 in BUCKET_ENDS_LOG2.step_by(2) {
         let end_ns = 1_u64 << log2;
         let end = (end_ns as f64 / NANOSECONDS).to_string();
-        bucket(&end, row.times.count_below_ns(end_ns));
+        bucket(&end, times.count_below_ns(end_ns));
     }
-    bucket("+Inf", calls(row));
-    let sum = row.times.sum_ns() as f64 / NANOSECONDS;
-    let count = calls(row);
+    bucket("+Inf", times.count());
+    let sum = times.sum_ns() as f64 / NANOSECONDS;
+    let count = times.count();
     let _ = writeln!(
         text,
-        "refrain_operation_seconds_sum{{operation=\"{operation}\"}} {sum}\n\
-         refrain_operation_seconds_count{{operation=\"{operation}\"}} {count}"
+        "refrain_{name}_sum{{{labels}}} {sum}\nrefrain_{name}_count{{{labels}}} {count}"
     );
 }
 

@@ -50,6 +50,7 @@ mod route;
 mod settings;
 mod shared;
 mod target;
+mod tier_metrics;
 mod visit;
 mod working_archives;
 

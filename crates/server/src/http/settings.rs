@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use refrain_cache::Tiers;
+
 use crate::statistics::MetricSource;
 use crate::tree::TreeOptions;
 
@@ -37,6 +39,8 @@ pub struct HttpSettings {
     pub resets_from_anywhere: bool,
     /// Further numbers for the statistics.
     pub metrics: Vec<Arc<dyn MetricSource>>,
+    /// The caches in front of the archives, whose counts are among the statistics.
+    pub tiers: Option<Arc<Tiers>>,
 }
 
 impl Default for HttpSettings {
@@ -54,6 +58,7 @@ impl Default for HttpSettings {
             host_names: vec![],
             resets_from_anywhere: false,
             metrics: vec![],
+            tiers: None,
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use refrain_cache::tiers::TierRow;
 use refrain_sync::clock::RealClock;
 
 use super::answer_memory::AnswerMemory;
@@ -53,6 +54,11 @@ impl Shared {
     }
 
     /// Numbers shown in addition to the operations' statistics.
+    pub(super) fn tiers(&self) -> Vec<TierRow> {
+        let tiers = self.settings.tiers.as_ref();
+        tiers.map_or_else(Vec::new, |tiers| tiers.rows())
+    }
+
     pub(super) fn metrics(&self) -> Vec<Metric> {
         let sources = self.settings.metrics.iter();
         let mut metrics: Vec<Metric> = sources.flat_map(|source| source.metrics()).collect();

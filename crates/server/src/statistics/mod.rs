@@ -4,15 +4,14 @@
 //! io-stats (calls, average, minimum, maximum), with percentiles from log-linear histograms
 //! (HdrHistogram).
 
-mod histogram;
 mod metric;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+pub use refrain_pool::LatencyHistogram;
+use refrain_pool::SharedHistogram;
 use refrain_sync::clock::RealClock;
 
-pub use histogram::LatencyHistogram;
-use histogram::SharedHistogram;
 pub use metric::{Metric, MetricSource};
 
 macro_rules! operations {

@@ -15,10 +15,10 @@ pub const LAYERS: &[(&str, &[&str])] = &[
     ("sync", &["trace"]),
     ("timer", &["sync"]),
     ("trace", &[]),
-    ("simulator", &["policy"]),
+    ("simulator", &["policy", "cache"]),
     ("pool", &["policy", "sync", "timer", "trace"]),
     ("storage", &["pool", "sync"]),
-    ("cache", &["pool", "protect"]),
+    ("cache", &["pool", "protect", "storage", "sync"]),
     (
         "refrain",
         &[
@@ -41,7 +41,9 @@ pub const LAYERS: &[(&str, &[&str])] = &[
     ("sampler", &[]),
     (
         "server",
-        &["refrain", "page", "policy", "pool", "storage", "sync"],
+        &[
+            "refrain", "cache", "page", "policy", "pool", "storage", "sync",
+        ],
     ),
     (
         "lab",
@@ -50,8 +52,18 @@ pub const LAYERS: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
-            "refrain", "server", "cache", "page", "lab", "sampler", "policy", "pool", "storage",
-            "sync", "trace",
+            "refrain",
+            "server",
+            "cache",
+            "page",
+            "lab",
+            "sampler",
+            "policy",
+            "pool",
+            "simulator",
+            "storage",
+            "sync",
+            "trace",
         ],
     ),
     ("capi", &["refrain", "pool", "storage", "sync"]),

@@ -11,7 +11,7 @@ use refrain::{Archive, Dialect};
 use refrain_pool::Cancellation;
 use refrain_server::{ArchiveFile, Archives, FileVersion, Reporter};
 
-use super::super::input::first_bytes;
+use super::super::input::{behind_tiers, first_bytes};
 use super::super::recognize;
 use crate::failure::{Failure, Result};
 use crate::names::{LRZIP_SUFFIX, SUFFIX};
@@ -197,8 +197,10 @@ fn opener(
     plan: &ServePlan,
 ) -> Box<dyn Fn() -> refrain::Result<Archive> + Send + Sync> {
     let (options, memory) = (plan.options.clone(), Arc::clone(&plan.memory));
+    let tiers = plan.tiers.clone();
     Box::new(move || {
-        let mut archive = Archive::open(Arc::clone(&source), &options)?;
+        let source = behind_tiers(Arc::clone(&source), tiers.as_ref())?;
+        let mut archive = Archive::open(source, &options)?;
         archive.share_memory(&memory);
         archive.use_memory_for_serving();
         Ok(archive)

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use refrain::{Archive, Timestamp};
+use refrain_cache::Tiers;
 use refrain_server::http::{HttpHandler, HttpSettings};
 use refrain_server::nbd::{Exports, NbdHandler};
 use refrain_server::scrub::Scrub;
@@ -102,6 +103,7 @@ fn serve_one(
         ),
         name: shown_name(&input.open_path),
         label: label.clone(),
+        tiers: plan.tiers.clone(),
     };
     let mut file = ServedFile::of(input);
     let mut read_again = || match file.if_changed(args, plan, &meter, report) {
@@ -166,6 +168,7 @@ fn serve_several(
         tree: tree_options(plan.options.memory_bytes, vec![]),
         name: "archives".to_owned(),
         label: counted(archives.count() as u64, "archive"),
+        tiers: plan.tiers.clone(),
     };
     let mut read_again = || {
         let findings = set.read();
@@ -212,6 +215,8 @@ struct Door {
     name: String,
     /// What lines about the service begin with.
     label: String,
+    /// What is asked before the archives.
+    tiers: Option<Arc<Tiers>>,
 }
 
 /// Serves until the end. `json` describes what is served.
@@ -287,6 +292,7 @@ impl<'a> ServedFile<'a> {
             return Ok(None);
         }
         let input = SeekableInput::new(path, &plan.options, &args.secrets)?;
+        let input = input.behind(plan.tiers.clone());
         let archive = open(&input, args, plan, meter, report)?;
         self.version = version;
         Ok(Some(archive))
@@ -389,7 +395,8 @@ impl Listeners {
             }
         }
         if !self.http.is_empty() {
-            let settings = http_settings(args.clients, memory_bytes, clients, scrub);
+            let tiers = door.tiers.as_ref();
+            let settings = http_settings(args.clients, memory_bytes, clients, scrub, tiers);
             let settings = HttpSettings {
                 archive_name: door.name.clone(),
                 tree: door.tree.clone(),
@@ -441,6 +448,7 @@ pub fn http_settings(
     memory_bytes: u64,
     clients: &Clients,
     scrub: Option<&Scrub>,
+    tiers: Option<&Arc<Tiers>>,
 ) -> HttpSettings {
     let counted = clients.clone();
     let metrics = move || {
@@ -483,6 +491,7 @@ pub fn http_settings(
             .into_iter()
             .chain(scrub.map(Scrub::metrics))
             .collect(),
+        tiers: tiers.map(Arc::clone),
         ..HttpSettings::default()
     }
 }

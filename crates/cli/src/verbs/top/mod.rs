@@ -4,9 +4,13 @@
 //! |---|---|
 //! | `client` | asks the service over HTTP |
 //! | `table` | the numbers as a table |
+//! | `tiers` | caches and their nodes |
+//! | `columns` | cells in columns |
 
 mod client;
+mod columns;
 mod table;
+mod tiers;
 
 use std::io;
 

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::columns::aligned;
+use super::tiers;
 use crate::text::{counted, printable};
 use crate::units::{bytes_text, clock_text, percent_text, time_text};
 
@@ -56,6 +58,12 @@ pub fn text(address: &str, statistics: &Value) -> Option<String> {
     }
     if let Some(reads) = reads_text(&metric) {
         text += &format!("\n{reads}");
+    }
+    if let Some(tiers) = statistics["tiers"]
+        .as_array()
+        .filter(|rows| !rows.is_empty())
+    {
+        text += &format!("\n{}", tiers::text(tiers)?);
     }
     text += &archives_text(
         statistics["archives"]
@@ -150,28 +158,6 @@ fn reads_text(metric: &dyn Fn(&str) -> Option<u64>) -> Option<String> {
     ))
 }
 
-/// Rows of right-aligned cells, the last one left-aligned.
-fn aligned<const COLUMNS: usize>(rows: &[[String; COLUMNS]]) -> String {
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
-    let widths: Vec<usize> = (0..COLUMNS)
-        .map(|column| width(column).unwrap_or(0))
-        .collect();
-    let mut text = String::new();
-    for row in rows {
-        let mut line = String::new();
-        for (column, cell) in row.iter().enumerate() {
-            if column + 1 == COLUMNS {
-                line += cell
-            } else {
-                line += &format!("{cell:>width$}  ", width = widths[column])
-            }
-        }
-        text += line.trim_end();
-        text.push('\n');
-    }
-    text
-}
-
 fn clock_of(seconds: f64) -> String {
     clock_text(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
 }
@@ -214,6 +200,18 @@ decoder      1  25.0 %  2.50 kB  decoded
 2.50 bytes decoded for each byte served
 ";
         assert_eq!(text("x", &document).as_deref(), Some(expected));
+        let mut behind = document.clone();
+        behind["tiers"] = json!([{
+            "tier": "shared", "node": "a:1", "calls": 7, "average_ns": 1500, "min_ns": 12,
+            "p50_ns": 1000, "p99_ns": 2000, "max_ns": 3000, "hits": 6, "bytes": 4096, "errors": 1,
+            "corrupt": 2, "hedges": 3, "hedges_won": 1, "timeouts": 4, "state": "open",
+        }]);
+        let expected = "
+calls  hits  average    min      p50      p99      max  errors  timeouts  hedges  won  corrupt    bytes  state  tier
+    7     6  1.50 µs  12 ns  1.00 µs  2.00 µs  3.00 µs       1         4       3    1        2  4.10 kB   open  shared a:1
+";
+        let found = text("x", &behind).unwrap();
+        assert_eq!(found.split_once("byte served\n").unwrap().1, expected);
         let mut several = document;
         several["archives"] = (0..12)
             .map(|number| {

@@ -15,7 +15,7 @@ use refrain_protect::envelope::{
     AppendixCipher, FileKey, LINK_BYTES, NotAuthentic, RECORD_BYTES, RecordCipher, RunKey,
     SALT_BYTES, SEALED_RECORD_BYTES, run_link,
 };
-use refrain_storage::Source;
+use refrain_storage::{CachedRanges, Source};
 
 use super::end::{EnvelopeEnd, FoundEnd, envelope_end, run_end_at, run_start_at};
 use super::run_ending::{RunOrigin, RunWriter, WriterKeys};
@@ -70,7 +70,7 @@ impl SealedRecords {
         offset: u64,
         buffer: &mut [u8],
     ) -> io::Result<()> {
-        self.read_but(records, offset, buffer, &|_| false)
+        self.read_but(records, offset, buffer, &|_| false, Reading::Source)
     }
 
     /// As [`read_at`](Self::read_at), with zeros for records that are not authentic and
@@ -81,6 +81,7 @@ impl SealedRecords {
         offset: u64,
         buffer: &mut [u8],
         is_gone: &dyn Fn(u64) -> bool,
+        reading: Reading,
     ) -> io::Result<()> {
         let Some(last_byte) = (offset + buffer.len() as u64).checked_sub(1) else {
             return Ok(());
@@ -93,7 +94,7 @@ impl SealedRecords {
             let first = at / RECORD_BYTES as u64;
             let count = (last - first + 1).min(BATCH_RECORDS) as usize;
             sealed.resize(count * SEALED_RECORD_BYTES, 0);
-            self.decrypt(records, first, &mut sealed, is_gone)?;
+            self.decrypt_read(records, first, &mut sealed, is_gone, reading)?;
             let mut skipped = (at % RECORD_BYTES as u64) as usize;
             for record in sealed.chunks(SEALED_RECORD_BYTES) {
                 let content = record.get(skipped..RECORD_BYTES).unwrap_or_default();
@@ -115,29 +116,60 @@ impl SealedRecords {
     }
 
     /// Reads and decrypts as many records as fit into `sealed`.
-    fn decrypt(
+    fn decrypt_read(
         &self,
         of: &RecordsAt<'_>,
         first: u64,
         sealed: &mut [u8],
         is_gone: &dyn Fn(u64) -> bool,
+        reading: Reading,
     ) -> io::Result<()> {
-        let read = self.file.read_at(of.offset_of(first), sealed)?;
-        let (records, _) = sealed.as_chunks_mut::<SEALED_RECORD_BYTES>();
-        let complete = read / SEALED_RECORD_BYTES;
-        for (at, record) in records.iter_mut().enumerate() {
-            let number = first + at as u64;
-            let is_last = of.count == Some(number + 1);
-            if at < complete && of.cipher.open(number, is_last, record).is_ok() {
-                continue;
-            }
-            if at >= complete || !is_gone(number) {
-                return Err(io::Error::other(of.damaged(number)));
-            }
-            record.fill(0);
+        let offset = of.offset_of(first);
+        let cache = self.file.cache().filter(|_| reading == Reading::Cached);
+        let Some(cache) = cache else {
+            let read = self.file.read_at(offset, sealed)?;
+            return decrypt(of, first, (sealed, read), is_gone);
+        };
+        let read = cache.read_cached(offset, sealed)?;
+        if decrypt(of, first, (sealed, read), is_gone).is_ok() {
+            return Ok(());
         }
-        Ok(())
+        // Decrypting has changed some of it.
+        let read = cache.read_cached(offset, sealed)?;
+        cache.read_anew(offset, sealed)?;
+        decrypt(of, first, (sealed, read), is_gone)
     }
+}
+
+/// From where records are read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reading {
+    Source,
+    /// From the cache in front of the source, if there is one.
+    Cached,
+}
+
+/// Decrypts the records of which `read` bytes are there.
+fn decrypt(
+    of: &RecordsAt<'_>,
+    first: u64,
+    (sealed, read): (&mut [u8], usize),
+    is_gone: &dyn Fn(u64) -> bool,
+) -> io::Result<()> {
+    let (records, _) = sealed.as_chunks_mut::<SEALED_RECORD_BYTES>();
+    let complete = read / SEALED_RECORD_BYTES;
+    for (at, record) in records.iter_mut().enumerate() {
+        let number = first + at as u64;
+        let is_last = of.count == Some(number + 1);
+        if at < complete && of.cipher.open(number, is_last, record).is_ok() {
+            continue;
+        }
+        if at >= complete || !is_gone(number) {
+            return Err(io::Error::other(of.damaged(number)));
+        }
+        record.fill(0);
+    }
+    Ok(())
 }
 
 /// The archive inside an envelope, with all runs behind it. Every byte that it returns is
@@ -358,18 +390,30 @@ impl EnvelopeSource {
     }
 
     /// Reads bytes that are all there. `knows_gone`: zeros stand for what is gone.
-    fn read(&self, offset: u64, buffer: &mut [u8], knows_gone: bool) -> io::Result<()> {
+    fn read(
+        &self,
+        offset: u64,
+        buffer: &mut [u8],
+        knows_gone: bool,
+        reading: Reading,
+    ) -> io::Result<()> {
         let mut done = 0;
         while done < buffer.len() {
             let at = offset + done as u64;
             let rest = buffer.get_mut(done..).unwrap_or_default();
-            done += self.read_piece(at, rest, knows_gone)?;
+            done += self.read_piece(at, rest, knows_gone, reading)?;
         }
         Ok(())
     }
 
     /// Reads bytes of the base or of one run. Returns how many.
-    fn read_piece(&self, at: u64, buffer: &mut [u8], knows_gone: bool) -> io::Result<usize> {
+    fn read_piece(
+        &self,
+        at: u64,
+        buffer: &mut [u8],
+        knows_gone: bool,
+        reading: Reading,
+    ) -> io::Result<usize> {
         let run = self.records_with(at).map_err(io::Error::other)?;
         let left = usize::try_from(run.end - at).unwrap_or(usize::MAX);
         let count = buffer.len().min(left);
@@ -380,7 +424,7 @@ impl EnvelopeSource {
         let cipher = run.cipher.as_ref().unwrap_or(&self.base_cipher);
         let records = self.records(cipher, run.position, run.records);
         let (piece, _) = buffer.split_at_mut(count);
-        (self.sealed).read_but(&records, at - run.start, piece, &is_gone)?;
+        (self.sealed).read_but(&records, at - run.start, piece, &is_gone, reading)?;
         Ok(count)
     }
 
@@ -568,7 +612,7 @@ impl Source for WithoutGone<'_> {
         let left = self.0.inner_bytes.saturating_sub(offset);
         let left = usize::try_from(left).unwrap_or(usize::MAX);
         let count = buffer.len().min(left);
-        self.0.read(offset, buffer.split_at_mut(count).0, false)?;
+        (self.0).read(offset, buffer.split_at_mut(count).0, false, Reading::Source)?;
         Ok(count)
     }
 }
@@ -616,15 +660,37 @@ impl Source for EnvelopeSource {
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        let left = self.inner_bytes.saturating_sub(offset);
-        let count = buffer
-            .len()
-            .min(usize::try_from(left).unwrap_or(usize::MAX));
-        self.read(offset, buffer.split_at_mut(count).0, true)?;
-        Ok(count)
+        self.read_as(offset, buffer, Reading::Source)
     }
 
     fn has_changed(&self) -> io::Result<bool> {
         self.sealed.file.has_changed()
+    }
+
+    fn cache(&self) -> Option<&dyn CachedRanges> {
+        self.sealed.file.cache().map(|_| self as &dyn CachedRanges)
+    }
+}
+
+/// What a cache has of an encrypted archive are its records as they are in the file.
+impl CachedRanges for EnvelopeSource {
+    fn read_cached(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        self.read_as(offset, buffer, Reading::Cached)
+    }
+
+    /// Records are authentic, wherever they come from.
+    fn read_anew(&self, offset: u64, buffer: &mut [u8]) -> io::Result<bool> {
+        self.read_at(offset, buffer).map(|_| false)
+    }
+}
+
+impl EnvelopeSource {
+    fn read_as(&self, offset: u64, buffer: &mut [u8], reading: Reading) -> io::Result<usize> {
+        let left = self.inner_bytes.saturating_sub(offset);
+        let count = buffer
+            .len()
+            .min(usize::try_from(left).unwrap_or(usize::MAX));
+        self.read(offset, buffer.split_at_mut(count).0, true, reading)?;
+        Ok(count)
     }
 }

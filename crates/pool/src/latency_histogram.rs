@@ -2,10 +2,11 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use refrain_pool::pool::{Histogram, TimeHistogram};
+use crate::histogram::{Histogram, TimeHistogram};
 
+/// Latencies that many threads add to.
 #[derive(Debug)]
-pub(super) struct SharedHistogram {
+pub struct SharedHistogram {
     times: Histogram,
     sum_ns: AtomicU64,
     min_ns: AtomicU64,
@@ -24,7 +25,8 @@ impl Default for SharedHistogram {
 }
 
 impl SharedHistogram {
-    pub(super) fn add(&self, time_ns: u64) {
+    /// Counts a latency.
+    pub fn add(&self, time_ns: u64) {
         self.times.add_shared(time_ns);
         self.sum_ns.fetch_add(time_ns, Ordering::Relaxed);
         // Most calls change neither limit: a load is cheaper than an exchange.
@@ -36,7 +38,8 @@ impl SharedHistogram {
         }
     }
 
-    pub(super) fn snapshot(&self) -> LatencyHistogram {
+    /// The latencies so far.
+    pub fn snapshot(&self) -> LatencyHistogram {
         let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let mut times = TimeHistogram::default();
         self.times.add_to(&mut times);
@@ -48,7 +51,8 @@ impl SharedHistogram {
         }
     }
 
-    pub(super) fn reset(&self) {
+    /// Forgets all.
+    pub fn reset(&self) {
         self.times.reset();
         self.sum_ns.store(0, Ordering::Relaxed);
         self.min_ns.store(u64::MAX, Ordering::Relaxed);

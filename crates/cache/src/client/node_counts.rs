@@ -1,0 +1,31 @@
+//! What a node was asked and did.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use refrain_pool::SharedHistogram;
+
+/// What a node was asked and did, since the client began.
+#[derive(Debug, Default)]
+pub struct NodeCounts {
+    /// How long its replies to reads took.
+    pub times: SharedHistogram,
+    /// Values that it had.
+    pub hits: AtomicU64,
+    /// Bytes of these.
+    pub bytes: AtomicU64,
+    /// Requests to it because another node was late.
+    pub hedges: AtomicU64,
+    /// Of these, those that it answered first.
+    pub won: AtomicU64,
+    /// Requests that were given up.
+    pub timeouts: AtomicU64,
+    /// Values that were not what was stored.
+    pub corrupt: AtomicU64,
+}
+
+impl NodeCounts {
+    /// Adds to one of the counts.
+    pub(super) fn count(&self, counter: &AtomicU64, amount: u64) {
+        counter.fetch_add(amount, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,214 @@
+//! A source behind all tiers.
+
+use std::io;
+use std::sync::Arc;
+
+use refrain_protect::ContentHash;
+use refrain_storage::{CachedRanges, Source};
+use refrain_sync::clock::RealClock;
+
+use super::counts::{TierCounts, TierRow};
+use super::disk::{DiskTier, Mirror};
+use super::flights::Flights;
+use super::shared::{Found, SharedTier};
+use crate::key::Key;
+
+/// The context of the hash of a range's place.
+const CONTEXT: &str = "refrain 1.0 cached range";
+
+/// The tiers of a process, in front of all its sources.
+pub struct Tiers {
+    disk: Option<DiskTier>,
+    shared: Option<Arc<SharedTier>>,
+    flights: Flights,
+    clock: RealClock,
+    disk_counts: TierCounts,
+    origin_counts: TierCounts,
+}
+
+impl Tiers {
+    /// These tiers; without any, readers of a process still wait for each other.
+    #[must_use]
+    pub fn new(disk: Option<DiskTier>, shared: Option<SharedTier>) -> Tiers {
+        Tiers {
+            disk,
+            shared: shared.map(Arc::new),
+            flights: Flights::default(),
+            clock: RealClock::new(),
+            disk_counts: TierCounts::default(),
+            origin_counts: TierCounts::default(),
+        }
+    }
+
+    /// What each tier was asked: the disk, the nodes in the order of their list, the origin.
+    #[must_use]
+    pub fn rows(&self) -> Vec<TierRow> {
+        let disk = self.disk.iter().map(|_| self.disk_counts.row("disk"));
+        let nodes = self.shared.iter().flat_map(|shared| shared.rows());
+        let origin = self.origin_counts.row("origin");
+        disk.chain(nodes).chain([origin]).collect()
+    }
+
+    /// The nodes of the shared tier, if there is one.
+    #[must_use]
+    pub fn shared(&self) -> Option<&SharedTier> {
+        self.shared.as_deref()
+    }
+}
+
+/// A source with tiers in front of it.
+pub struct TieredSource {
+    origin: Arc<dyn Source>,
+    identity: [u8; 32],
+    mirror: Option<Mirror>,
+    tiers: Arc<Tiers>,
+}
+
+impl TieredSource {
+    /// A source whose bytes `identity` tells from all others'. What the disk refuses is not kept
+    /// there.
+    #[must_use]
+    pub fn new(origin: Arc<dyn Source>, identity: [u8; 32], tiers: Arc<Tiers>) -> TieredSource {
+        let mirror = tiers.disk.as_ref().map(|disk| disk.mirror(&identity));
+        let mirror =
+            mirror.and_then(|mirror| mirror.inspect_err(|_| tiers.disk_counts.failed()).ok());
+        TieredSource {
+            origin,
+            identity,
+            mirror,
+            tiers,
+        }
+    }
+
+    /// What a range is known by.
+    fn key(&self, offset: u64, length_bytes: usize) -> Key {
+        let mut hash = ContentHash::with_context(CONTEXT);
+        hash.update(&self.identity);
+        hash.update(&offset.to_le_bytes());
+        hash.update(&(length_bytes as u64).to_le_bytes());
+        Key::new(hash.value())
+    }
+
+    fn read(&self, key: &Key, offset: u64, length_bytes: usize) -> io::Result<Vec<u8>> {
+        if let Some(found) = self.read_disk(key, offset, length_bytes) {
+            return Ok(found);
+        }
+        // Other processes of this machine wait, too.
+        let flight = self.tiers.disk.as_ref().and_then(|disk| disk.flight(key));
+        if flight.as_ref().is_some_and(|flight| flight.has_waited)
+            && let Some(found) = self.read_disk(key, offset, length_bytes)
+        {
+            return Ok(found);
+        }
+        if let Some(shared) = &self.tiers.shared
+            && let Found::Value(found) = shared.get(key, length_bytes)
+            && found.len() == length_bytes
+        {
+            self.keep_on_disk(key, offset, &found);
+            return Ok(found);
+        }
+        let mut bytes = vec![0; length_bytes];
+        let count = self.read_origin(offset, &mut bytes)?;
+        bytes.truncate(count);
+        if count == length_bytes {
+            self.keep(key, offset, &bytes);
+        }
+        Ok(bytes)
+    }
+
+    fn read_disk(&self, key: &Key, offset: u64, length_bytes: usize) -> Option<Vec<u8>> {
+        let mirror = self.mirror.as_ref()?;
+        let (counts, clock) = (&self.tiers.disk_counts, &self.tiers.clock);
+        let start_ns = clock.now_ns();
+        let found = mirror.get(key, offset, length_bytes);
+        let bytes = found.as_ref().ok().and_then(Option::as_ref).map(Vec::len);
+        counts.called(clock.now_ns().saturating_sub(start_ns), bytes);
+        match found {
+            Ok(found) => found,
+            Err(error) => {
+                match error.kind() {
+                    io::ErrorKind::InvalidData => counts.corrupt(),
+                    _ => counts.failed(),
+                }
+                None
+            }
+        }
+    }
+
+    fn read_origin(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let (counts, clock) = (&self.tiers.origin_counts, &self.tiers.clock);
+        let start_ns = clock.now_ns();
+        let read = self.origin.read_at(offset, buffer);
+        counts.called(
+            clock.now_ns().saturating_sub(start_ns),
+            read.as_ref().ok().copied(),
+        );
+        read.inspect_err(|_| counts.failed())
+    }
+
+    /// Puts a range into all tiers.
+    fn keep(&self, key: &Key, offset: u64, bytes: &[u8]) {
+        self.keep_on_disk(key, offset, bytes);
+        if let Some(shared) = &self.tiers.shared {
+            shared.store(key, bytes);
+        }
+    }
+
+    fn keep_on_disk(&self, key: &Key, offset: u64, bytes: &[u8]) {
+        if let (Some(mirror), Some(disk)) = (&self.mirror, &self.tiers.disk)
+            && disk.store(mirror, key, offset, bytes).is_err()
+        {
+            self.tiers.disk_counts.failed();
+        }
+    }
+}
+
+impl Source for TieredSource {
+    fn size_bytes(&self) -> io::Result<u64> {
+        self.origin.size_bytes()
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        self.origin.read_at(offset, buffer)
+    }
+
+    fn next_data(&self, offset: u64) -> io::Result<Option<(u64, u64)>> {
+        self.origin.next_data(offset)
+    }
+
+    fn can_reread(&self, offset: u64) -> bool {
+        self.origin.can_reread(offset)
+    }
+
+    fn has_changed(&self) -> io::Result<bool> {
+        self.origin.has_changed()
+    }
+
+    fn cache(&self) -> Option<&dyn CachedRanges> {
+        Some(self)
+    }
+}
+
+impl CachedRanges for TieredSource {
+    fn read_cached(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let (key, length_bytes) = (self.key(offset, buffer.len()), buffer.len());
+        let read = || self.read(&key, offset, length_bytes);
+        let found = self.tiers.flights.get(key, read)?;
+        let (part, _) = buffer.split_at_mut(found.len().min(length_bytes));
+        part.copy_from_slice(found.get(..part.len()).unwrap_or_default());
+        Ok(part.len())
+    }
+
+    fn read_anew(&self, offset: u64, buffer: &mut [u8]) -> io::Result<bool> {
+        let mut bytes = vec![0; buffer.len()];
+        let count = self.read_origin(offset, &mut bytes)?;
+        if count < bytes.len() || bytes == buffer {
+            return Ok(false);
+        }
+        buffer.copy_from_slice(&bytes);
+        // Both tiers may have it: which of them was wrong is not known here.
+        self.tiers.origin_counts.corrupt();
+        self.keep(&self.key(offset, bytes.len()), offset, &bytes);
+        Ok(true)
+    }
+}
