@@ -119,7 +119,7 @@ fn join_all(threads: Vec<thread::JoinHandle<()>>) {
 fn no_entry_is_queued_beside_a_sleeping_worker() {
     let mut model = loom::model::Builder::new();
     // Not all interleavings end within minutes.
-    model.preemption_bound = Some(3);
+    model.preemption_bound = model.preemption_bound.or(Some(3));
     model.check(|| {
         let small = SmallDomain::new(1);
         let (worker, waker) = (Arc::clone(&small), Arc::clone(&small));

@@ -156,7 +156,7 @@ fn a_watcher_that_leaves_with_work_wakes_the_next_one() {
 fn two_workers_that_fall_asleep_leave_one_watcher() {
     let mut model = loom::model::Builder::new();
     // There are too many interleavings of three threads with this many steps.
-    model.preemption_bound = Some(3);
+    model.preemption_bound = model.preemption_bound.or(Some(3));
     model.check(|| {
         let small = SmallWatch::new(&[], EARLY_NS);
         run(&small, &[0, 1], || {
