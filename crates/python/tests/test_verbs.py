@@ -173,6 +173,16 @@ class Progress(unittest.TestCase):
             refrain.decompress(refrain.compress(data), progress=stop)
 
 
+class Imports(unittest.TestCase):
+    def test_nothing_else_is_imported(self) -> None:
+        import subprocess
+        import sys
+
+        code = "import refrain, sys; print(*sorted({'fsspec', 'numpy', 'threading'} & set(sys.modules)))"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        self.assertEqual((done.stdout, done.stderr), ("\n", ""))
+
+
 class Broken(InDirectory):
     def test_damage(self) -> None:
         archive = bytearray(refrain.compress(passage(8, 100_000)))

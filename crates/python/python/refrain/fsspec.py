@@ -16,6 +16,7 @@ from typing import Any
 
 import fsspec
 from fsspec.asyn import AsyncFileSystem
+from fsspec.caching import BlockCache
 from fsspec.compression import register_compression
 from fsspec.spec import AbstractFileSystem
 from fsspec.utils import stringify_path
@@ -25,17 +26,24 @@ from ._errors import PathError
 from ._file import RefrainFile
 from ._refrain import Entry, Member
 
+# The least that is asked of a store at once.
+_REQUEST_BYTES = 1 << 18
+
+# How many answers are kept: the index, and what is near to what was read.
+_REQUESTS_KEPT = 64
+
 _LOCAL = (None, "file", "local")
 
 
 class _Ranges(io.RawIOBase):
-    """An object of a file system that reads ranges, without a cache of its own."""
+    """An object of a store, which gives ranges."""
 
     def __init__(self, filesystem: AbstractFileSystem, path: str) -> None:
         self._filesystem = filesystem
         self._path = path
         self._size: int = filesystem.info(path)["size"]
         self._position = 0
+        self._cache = BlockCache(_REQUEST_BYTES, self._request, self._size, _REQUESTS_KEPT)
 
     def readable(self) -> bool:
         return True
@@ -56,9 +64,12 @@ class _Ranges(io.RawIOBase):
         count = left if size is None or size < 0 else min(size, left)
         if count == 0:
             return b""
-        end = self._position + count
-        data: bytes = self._filesystem.cat_file(self._path, start=self._position, end=end)
+        data: bytes = self._cache._fetch(self._position, self._position + count)
         self._position += len(data)
+        return data
+
+    def _request(self, start: int, end: int) -> bytes:
+        data: bytes = self._filesystem.cat_file(self._path, start=start, end=end)
         return data
 
 
