@@ -73,7 +73,7 @@ class _Ranges(io.RawIOBase):
         return data
 
 
-def _opened(fo: Any, protocol: str | None, options: dict[str, Any]) -> Any:
+def opened(fo: Any, protocol: str | None, options: dict[str, Any]) -> Any:
     """What `refrain.open` reads best for an inner URL."""
     if not isinstance(fo, (str, os.PathLike)):
         return fo
@@ -110,7 +110,7 @@ class RefrainFileSystem(AbstractFileSystem):  # type: ignore[misc]
     ) -> None:
         super().__init__(**kwargs)
         self.fo = fo
-        source = _opened(fo, target_protocol, target_options or {})
+        source = opened(fo, target_protocol, target_options or {})
         self.archive: Archive = open_archive(
             source, password=password, threads=threads, memory=memory, generation=generation
         )
