@@ -165,6 +165,36 @@ class FileSystem(InDirectory):
         with xarray.open_zarr(f"refrain://::{self.path('d.rfn')}") as opened:
             self.assertEqual(float(opened.t.sum()), float(data.t.sum()))
 
+    @needs("xarray", "zarr", "numpy")
+    def test_manifest(self) -> None:
+        import subprocess
+
+        import numpy
+        import xarray
+
+        program = os.path.join(os.path.dirname(__file__), "../../../target/debug/refrain")
+        if not os.path.exists(program):
+            self.skipTest("the program was not built")
+        chance = numpy.random.default_rng(1)
+        data = xarray.Dataset({"t": (("x", "y"), chance.random((200, 300)))})
+        data.to_zarr(self.path("d.zarr"), zarr_format=2)
+        archive = self.path("d.rfn")
+        refrain.compress(self.path("d.zarr"), archive, codec="none")
+        url = f"file://{archive}"
+        line = [program, "manifest", archive, "--stored", url, "-o", self.path("m.json")]
+        subprocess.run(line, check=True, capture_output=True)
+        references = fsspec.filesystem("reference", fo=self.path("m.json"), remote_protocol="file")
+        inside = fsspec.filesystem("refrain", fo=archive)
+        names = references.find("")
+        self.assertEqual(sorted(names), sorted(inside.find("")))
+        for name in names:
+            self.assertEqual(references.cat_file(name), inside.cat_file(name), name)
+        options = {"fo": self.path("m.json"), "remote_protocol": "file"}
+        with xarray.open_zarr(
+            "reference://", storage_options=options, consolidated=False
+        ) as opened:
+            self.assertTrue((opened.t.values == data.t.values).all())
+
     @needs("moto", "s3fs")
     def test_s3(self) -> None:
         from moto.server import ThreadedMotoServer

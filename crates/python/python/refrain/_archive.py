@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
-
 from ._endpoints import Input
 from ._errors import PathError, RefrainError, UsageError
 from ._refrain import Entry, Job, Member, NativeArchive
 from ._runs import run
-from ._verbs import Progress, reading_options
+from ._verbs import reading_options
 
+# Type checkers take it for true. The module typing would take longer to import than the package.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
     from os import PathLike
+    from typing import Any
 
     from typing_extensions import Buffer, Self
 
-    from ._types import Readable
+    from ._types import Progress, Readable
 
 # How much a buffered file in an archive reads at once.
 BUFFER_BYTES = 1 << 17
@@ -124,7 +125,7 @@ class MemberFile(io.RawIOBase):
 
 def _reopen_file(archive: Archive, member: int, path: str | None, position: int) -> MemberFile:
     if path is not None:
-        file = archive.open(path, buffering=0)
+        file: MemberFile = archive.open(path, buffering=0)
     else:
         file = MemberFile(archive, member, None, archive.members[member].name)
     file.seek(position)

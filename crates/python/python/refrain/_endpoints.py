@@ -10,11 +10,14 @@ import errno
 import io
 import os
 import stat
-from collections.abc import Iterable
-from typing import Any
-
 from ._errors import StorageError, UsageError
 from ._refrain import Exchange, Job, Pipe
+
+# Type checkers take it for true. The module typing would take longer to import than the package.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
 
 READ_BYTES = 1 << 20
 
@@ -229,7 +232,7 @@ class Input:
             return (label, "pipe", self._pump(io.open(path, "rb", buffering=0)))
         if is_buffer(value):
             return (label, "buffer", value)
-        if not hasattr(value, "read") and not isinstance(value, Iterable):
+        if not hasattr(value, "read") and not hasattr(value, "__iter__"):
             raise TypeError(f"cannot compress an object of type {type(value).__name__}")
         if (path := _plain_file(value)) and value.tell() == 0:
             return (label, "path", path)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-from typing import TYPE_CHECKING, Any
 
 from . import _refrain
 from ._archive import BUFFER_BYTES, open as open_archive
@@ -14,9 +13,12 @@ from ._refrain import Job, Pipe
 from ._runs import run
 from ._verbs import reading_options, writing_options
 
+# Type checkers take it for true. The module typing would take longer to import than the package.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from os import PathLike
+    from typing import Any
 
     from typing_extensions import Buffer
 

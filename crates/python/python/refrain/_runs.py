@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import atexit
 import os
-from collections.abc import Callable
-from typing import TypeVar
 
 from . import _refrain
 from ._endpoints import Input
 from ._errors import RefrainError
 from ._refrain import Job
 
-_R = TypeVar("_R")
+# Type checkers take it for true. The module typing would take longer to import than the package.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeVar
+
+    _R = TypeVar("_R")
 
 _running: set[Job] = set()
 

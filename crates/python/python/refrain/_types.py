@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
+
+Progress = Callable[[int, "int | None", int], object]
 
 
 class Readable(Protocol):

@@ -2,34 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
-
 from . import _refrain
 from ._endpoints import Input, output as _output, temporary_directory
 from ._refrain import Job
 from ._runs import run
 
+# Type checkers take it for true. The module typing would take longer to import than the package.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
     from os import PathLike
+    from typing import Any, overload
 
     from typing_extensions import Buffer
 
-    from ._types import Readable, Writable
+    from ._types import Progress, Readable, Writable
+else:
 
-Progress = Callable[[int, "int | None", int], object]
+    def overload(function):
+        return function
 
 
-class Summary(NamedTuple):
+class Summary:
     """What was written."""
 
-    content_bytes: int
-    archive_bytes: int
-    store_bytes: int
-    members: int
-    files: int
-    problems: int
-    root_hash: bytes
+    def __init__(
+        self,
+        content_bytes: int,
+        archive_bytes: int,
+        store_bytes: int,
+        members: int,
+        files: int,
+        problems: int,
+        root_hash: bytes,
+    ) -> None:
+        self.content_bytes = content_bytes
+        self.archive_bytes = archive_bytes
+        self.store_bytes = store_bytes
+        self.members = members
+        self.files = files
+        self.problems = problems
+        self.root_hash = root_hash
+
+    def __repr__(self) -> str:
+        sizes = f"{self.content_bytes} -> {self.archive_bytes} bytes"
+        return f"<Summary of {self.members} members, {sizes}>"
 
 
 def reading_options(
@@ -116,9 +133,10 @@ def compress(
     chosen = writing_options(**options)
     to = _output(output, overwrite)
     inputs = Input(job)
+    given: Any = data
     try:
-        if isinstance(data, Mapping):
-            members = [inputs.member(value, key) for key, value in data.items()]
+        if hasattr(given, "keys"):
+            members = [inputs.member(value, key) for key, value in given.items()]
         else:
             members = [inputs.member(data, name)]
     except BaseException:
