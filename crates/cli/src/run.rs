@@ -109,6 +109,7 @@ fn run_verb(verb: Verb, session: &Session) -> Exit {
         Verb::Repair(args) => verbs::repair::run(&args, session),
         Verb::Sign(args) => verbs::sign::run(&args, session),
         Verb::Info(args) => verbs::info::run(&args, session),
+        Verb::Manifest(args) => verbs::manifest::run(&args, session),
         Verb::Map(args) => verbs::map::run(&args, session),
         Verb::List(args) => verbs::list::run(&args, session),
         Verb::Cat(args) => verbs::cat::run(&args, session),

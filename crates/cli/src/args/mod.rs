@@ -14,6 +14,7 @@ mod lab;
 mod level;
 #[cfg_attr(not(feature = "lrzip"), path = "lrzip_absent.rs")]
 mod lrzip;
+mod manifest;
 mod map;
 mod mount;
 mod opening;
@@ -45,6 +46,7 @@ pub use key::{KeyAction, KeyArgs};
 pub use lab::LabArgs;
 pub use level::check_level_digits;
 pub use lrzip::LrzipArgs;
+pub use manifest::ManifestArgs;
 pub use map::MapArgs;
 pub use mount::MountArgs;
 pub use opening::OpeningArgs;

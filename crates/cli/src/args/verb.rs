@@ -13,6 +13,7 @@ use super::hash::HashArgs;
 use super::key::KeyArgs;
 use super::lab::LabArgs;
 use super::lrzip::LrzipArgs;
+use super::manifest::ManifestArgs;
 use super::map::MapArgs;
 use super::mount::MountArgs;
 use super::opening::OpeningArgs;
@@ -83,6 +84,8 @@ pub enum Verb {
     Info(InfoArgs),
     /// Show what repeats where, and what every folder costs: a table, a page or a picture
     Map(MapArgs),
+    /// Write where the bytes of every file are, as references for other programs (kerchunk)
+    Manifest(ManifestArgs),
     /// List members, and the entries of archived directories
     #[command(visible_aliases = ["ls", "l"])]
     List(ListArgs),

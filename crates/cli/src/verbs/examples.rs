@@ -4,7 +4,7 @@
 type Examples = &'static [(&'static str, &'static str)];
 
 /// The examples by the stem of the manual page.
-const EXAMPLES: [(&str, Examples); 27] = [
+const EXAMPLES: [(&str, Examples); 28] = [
     (
         "refrain",
         &[
@@ -264,6 +264,19 @@ const EXAMPLES: [(&str, Examples); 27] = [
             (
                 "Write a page for a browser:",
                 "refrain map project.rfn -o map.html",
+            ),
+        ],
+    ),
+    (
+        "refrain-manifest",
+        &[
+            (
+                "Let zarr, xarray and others read inside an archive that is served:",
+                "refrain manifest data.rfn --served http://127.0.0.1:8080 -o data.json",
+            ),
+            (
+                "Refer to the bytes in the archive itself, in a store, where they are stored as they are:",
+                "refrain manifest data.rfn --stored s3://bucket/data.rfn -o data.json",
             ),
         ],
     ),

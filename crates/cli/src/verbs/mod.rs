@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `add`, `diff`, `forget`, `compact`, `merge` | verbs: generations |
 //! | `compress`, `decompress`, `test`, `info`, `list`, `cat` | verbs |
+//! | `manifest` | a verb: where the bytes of every file are, for other programs |
 //! | `map` | a verb: what repeats where, and what folders cost |
 //! | `protect`, `repair` | verbs: recovery data, and what it heals |
 //! | `sign` | a verb: who vouches for an archive |
@@ -55,6 +56,7 @@ mod input;
 pub mod key;
 pub mod lab;
 pub mod list;
+pub mod manifest;
 pub mod map;
 mod matches;
 pub mod merge;

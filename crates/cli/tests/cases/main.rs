@@ -94,6 +94,7 @@ mod lrzip_prompts;
 #[cfg(feature = "lrzip")]
 mod lrzip_tar;
 mod lying_disk;
+mod manifest;
 mod map;
 mod merge;
 mod messages;

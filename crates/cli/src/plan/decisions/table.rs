@@ -225,7 +225,21 @@ pub(super) const DECISIONS: &[(&str, &str, Decision)] = &[
         Refused(&["rfn -t -c {file}", "rfn -lc {file}"]),
     ),
     ("*", "output", Acts),
+    (
+        "manifest",
+        "served",
+        Refused(&[
+            "refrain manifest {file}",
+            "refrain manifest -o {none} {file}",
+        ]),
+    ),
+    ("manifest", "stored", Acts),
     ("map", "force", Refused(&["refrain map -f {file}"])),
+    (
+        "manifest",
+        "force",
+        Refused(&["refrain manifest -f --served x {file}"]),
+    ),
     ("lab", "force", Refused(&["refrain lab --force cache"])),
     ("*", "force", Idle(PERMISSION)),
     (
