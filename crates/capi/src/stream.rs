@@ -309,7 +309,8 @@ impl Run {
             match self.exchange.next(gives, is_chunk_full || self.is_ended) {
                 None => return Ok(1),
                 Some(Next::Output(output)) => {
-                    self.output = output;
+                    let taken = std::mem::replace(&mut self.output, output);
+                    self.exchange.give_back(taken);
                     self.taken_bytes = 0;
                 }
                 Some(Next::Input) => self.hand_over(false),
