@@ -78,10 +78,10 @@ const WATERMARK: u64 = 1 << 14;
 const USE_CLOCK_ID: u64 = 1 << 25;
 
 /// `PERF_EVENT_IOC_ENABLE`, `_DISABLE`, `_SET_OUTPUT`, `_ID`.
-const ENABLE: libc::c_ulong = 0x2400;
-const DISABLE: libc::c_ulong = 0x2401;
-const SET_OUTPUT: libc::c_ulong = 0x2405;
-const ID: libc::c_ulong = 0x8008_2407;
+const ENABLE: libc::Ioctl = 0x2400;
+const DISABLE: libc::Ioctl = 0x2401;
+const SET_OUTPUT: libc::Ioctl = 0x2405;
+const ID: libc::Ioctl = 0x8008_2407_u32 as libc::Ioctl;
 
 /// An event of one thread and the threads that it starts, on one processor. Initially disabled.
 #[derive(Debug)]
@@ -176,7 +176,7 @@ impl PerfEvent {
     }
 
     /// `argument` is a number, or for [`ID`] the address of one.
-    fn request(&self, request: libc::c_ulong, argument: libc::c_ulong) -> io::Result<()> {
+    fn request(&self, request: libc::Ioctl, argument: libc::c_ulong) -> io::Result<()> {
         // SAFETY: the requests are those above: for `ID` the kernel writes eight bytes to the
         // address, which is that of a `u64` of the caller; the others take a number.
         let result = unsafe { libc::ioctl(self.file.as_raw_fd(), request, argument) };
