@@ -23,7 +23,8 @@ def needs(*modules: str):  # type: ignore[no-untyped-def]
     """Skips a test where a package is not installed."""
     import importlib.util
 
-    missing = [module for module in modules if importlib.util.find_spec(module) is None]
+    names = [module.partition(".")[0] for module in modules]
+    missing = [name for name in names if importlib.util.find_spec(name) is None]
     return unittest.skipIf(missing, f"not installed: {', '.join(missing)}")
 
 
