@@ -343,3 +343,18 @@ fn nodes_that_speak_nonsense_hang_up_or_refuse_cost_one_request_each() {
     };
     assert_eq!(outcome, Outcome::Unavailable);
 }
+
+#[test]
+fn what_one_home_was_promised_is_read_from_the_other() {
+    let cache = Cache::start(4, patient());
+    let (key, [first, second]) = cache.store(b"kept");
+    // The first home was replaced, and who was told to fill it is gone.
+    let mut values = cache.nodes[first].values.lock().unwrap();
+    values.insert(key.text(), Vec::new());
+    drop(values);
+    for _ in 0..3 {
+        assert_eq!(cache.read(&key), Outcome::Value(b"kept".to_vec(), second));
+    }
+    cache.nodes[second].values.lock().unwrap().clear();
+    assert_eq!(cache.read(&key), Outcome::Promised);
+}

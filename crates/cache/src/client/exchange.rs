@@ -70,6 +70,7 @@ impl Exchange {
     /// # Errors
     /// The connection is refused, broken or closed, or what is read is no reply.
     pub(super) fn advance(&mut self, value_bytes_max: usize) -> io::Result<Option<Reply>> {
+        let was_sending = self.is_sending();
         while let Some(rest) = self
             .request
             .get(self.sent..)
@@ -81,6 +82,10 @@ impl Exchange {
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
+        }
+        if was_sending {
+            // No reply is there yet, and if it is, when it came is not known.
+            return Ok(None);
         }
         let mut buffer = [0; READ_BYTES];
         loop {

@@ -190,11 +190,15 @@ impl Read {
             Reply::Promised => Outcome::Promised,
             Reply::Missing | Reply::Done => Outcome::Missing,
         };
-        if absence == Outcome::Promised {
-            return Some(absence);
+        match absence {
+            // The other home may have it: what was promised may have got lost with a node.
+            Outcome::Promised if self.other.is_none() => return Some(absence),
+            Outcome::Promised => {}
+            _ => self.without.push(node),
         }
-        self.without.push(node);
-        self.absence = Some(absence);
+        if self.absence != Some(Outcome::Promised) {
+            self.absence = Some(absence);
+        }
         self.ask_other(client, Purpose::Second, now_ns);
         None
     }

@@ -67,6 +67,8 @@ struct Read {
     other: Option<Node>,
     attempts: Vec<Attempt>,
     without: Vec<Node>,
+    /// Whether somebody else was told to supply the value.
+    is_promised: bool,
 }
 
 /// How a read goes on.
@@ -224,6 +226,7 @@ impl<'a> Run<'a> {
             other: None,
             attempts: Vec::new(),
             without: Vec::new(),
+            is_promised: false,
         };
         self.start(id, &mut read, now_ns);
         self.reads.insert(id, read);
@@ -239,6 +242,7 @@ impl<'a> Run<'a> {
         read.late_ns = now_ns + read.plan.hedge_after_ns;
         read.other = read.plan.second;
         read.without.clear();
+        read.is_promised = false;
         if let Some(node) = read.plan.probe {
             let reaction = self.nodes.react(node, now_ns, &mut self.random);
             self.report.requests += 1;
@@ -370,16 +374,21 @@ impl<'a> Run<'a> {
             }
             let asks_promise = purpose == Purpose::First;
             if asks_promise && self.nodes.is_promised(node, read.value, now_ns) {
-                return Next::Promised;
+                read.is_promised = true;
+            } else {
+                read.without.push(node);
             }
-            read.without.push(node);
         }
         if let Some(node) = read.other.take() {
             read.late_ns = now_ns + read.plan.hedge_after_ns;
             self.plan(read.late_ns, Event::Wake { read: id });
             self.ask(id, read, node, Purpose::Second, now_ns);
         }
-        if read.attempts.is_empty() { Next::Origin } else { Next::Waits }
+        match (read.attempts.is_empty(), read.is_promised) {
+            (false, _) => Next::Waits,
+            (true, true) => Next::Promised,
+            (true, false) => Next::Origin,
+        }
     }
 
     fn take_time(&mut self, id: u64, read: &mut Read, now_ns: u64) -> Next {
