@@ -12,6 +12,7 @@ pub(crate) mod epoch_map;
 mod failed_blocks;
 pub(crate) mod foreign;
 pub(crate) mod generations;
+mod latest_blocks;
 pub(crate) mod lost_entries;
 pub(crate) mod lrzip;
 pub(crate) mod native;

@@ -16,6 +16,7 @@ use crate::read::cache_shards::CacheShards;
 use crate::read::decode_memory::{DecodeMemory, StoreMemory};
 use crate::read::epoch_map::{EpochMap, Origin};
 use crate::read::failed_blocks::FailedBlocks;
+use crate::read::latest_blocks::LatestBlocks;
 use crate::read::read_statistics::{ReadCounters, count};
 use crate::read::work_meter::WorkMeter;
 use crate::store::compressed_copy::{CompressedCopy, DecodedPages};
@@ -185,6 +186,12 @@ impl StoreReader {
         &self.resources.decoding().workspaces
     }
 
+    /// Whether the first `count` blocks are all in memory or being decoded.
+    pub(crate) fn holds_first(&self, count: u64) -> bool {
+        let cache = &self.resources.cache;
+        (0..count).all(|block| cache.shard_for(block).lock().holds(block))
+    }
+
     /// The blocks not cached and of which the content range `content` of `map` needs at least
     /// [`MUCH_BYTES`], in order of first use. They fill at most a quarter of the cache.
     pub(crate) fn blocks_to_prefetch(
@@ -243,8 +250,10 @@ impl StoreReader {
     ) -> Result<()> {
         let mut at = 0;
         let mut delivered_bytes = 0;
-        let deliver = |bytes: u64| {
+        let mut latest = LatestBlocks::new();
+        let deliver = |bytes: u64, latest: &mut LatestBlocks<BlockLocation>| {
             checkpoint();
+            count(&self.counters.hits, latest.take_hits());
             count(&self.counters.delivered_bytes, bytes);
             if let Some(meter) = meter {
                 meter.deliver(bytes);
@@ -257,15 +266,15 @@ impl StoreReader {
                 Origin::Store(offset) => {
                     delivered_bytes += length;
                     if delivered_bytes >= DELIVERED_BYTES {
-                        deliver(std::mem::take(&mut delivered_bytes));
+                        deliver(std::mem::take(&mut delivered_bytes), &mut latest);
                     }
-                    let read = self.read(offset, part, depth, meter);
+                    let read = self.read_beside(&mut latest, offset, part, depth, meter);
                     read.inspect_err(|error| self.forget(error))?;
                 }
             }
             at += length as usize;
         }
-        deliver(delivered_bytes);
+        deliver(delivered_bytes, &mut latest);
         if at < out.len() {
             return Err(Error::damaged("extents do not cover their epoch")
                 .at_content(content_start + at as u64));
@@ -309,6 +318,23 @@ impl StoreReader {
         depth: Depth,
         meter: Option<&WorkMeter>,
     ) -> Result<()> {
+        let mut latest = LatestBlocks::new();
+        self.read_beside(&mut latest, offset_in_store, out, depth, meter)
+    }
+
+    /// As [`StoreReader::read`], for one of many reads: from one of the latest blocks if possible.
+    fn read_beside(
+        &self,
+        latest: &mut LatestBlocks<BlockLocation>,
+        offset_in_store: u64,
+        out: &mut [u8],
+        depth: Depth,
+        meter: Option<&WorkMeter>,
+    ) -> Result<()> {
+        if let Some((location, inside, bytes)) = latest.get(offset_in_store, out.len() as u64) {
+            out.copy_from_slice(&bytes[inside.start as usize..inside.end as usize]);
+            return self.blocks.check_range(&location, inside);
+        }
         let mut done = 0;
         while done < out.len() {
             let offset = offset_in_store + done as u64;
@@ -321,6 +347,8 @@ impl StoreReader {
                 (Some(decoded_bytes), Some(meter)) => meter.count(decoded_bytes)?,
                 (None, _) => {
                     let bytes = self.open(&location, inside + count, depth, meter)?;
+                    let store_end = location.store_start.saturating_add(location.raw_bytes);
+                    latest.add(location.store_start..store_end, location, &bytes);
                     let source = bytes.get(inside as usize..(inside + count) as usize);
                     let source = source.ok_or_else(|| {
                         Error::damaged("a block is shorter than its header states")

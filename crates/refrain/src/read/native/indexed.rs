@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use refrain_format::{
     ArchiveEnd, ArchiveHeader, BlockHeader, ExtentTotals, ExtentsHeader, FrameKind, IndexEpoch,
-    IndexMember, Limits, MAGIC, REFERENCE_DEPTH_MAX, member_hash,
+    IndexList, IndexMember, Limits, MAGIC, REFERENCE_DEPTH_MAX, member_hash,
 };
 use refrain_pool::Lock;
 use refrain_pool::stages::stage;
@@ -30,6 +30,7 @@ use crate::read::native::generations::{lists_names, open_generations, showing};
 use crate::read::native::given_back::GivenBackFrames;
 use crate::read::native::growth::Growth;
 use crate::read::native::index_reading::{FoundArchive, read_index};
+use crate::read::native::latest_maps::LatestMaps;
 use crate::read::native::map_cache::MapCache;
 use crate::read::native::packed_map::PackedMap;
 use crate::read::native::resolve::{resolve_range, sources_of_range};
@@ -73,6 +74,10 @@ pub(crate) struct IndexedArchive {
 /// The maximum content whose references are resolved at once, in bytes. It bounds the memory for an
 /// epoch of many tiny extents.
 pub(super) const RESOLVED_BYTES_MAX: u64 = 1 << 20;
+
+/// With at most this many blocks it is first checked whether all are in memory, so that nothing can
+/// be prefetched: a small store may have many extents.
+const FEW_BLOCKS: u64 = 64;
 
 struct IndexedBlocks {
     source: Arc<dyn Source>,
@@ -324,8 +329,9 @@ impl IndexedArchive {
         meter: &WorkMeter,
     ) -> Result<()> {
         let mut at = range.start;
+        let mut latest = LatestMaps::default();
         while at < range.end {
-            let stated = self.map_of(at, meter)?;
+            let stated = latest.get(at, || self.map_of(at, meter))?;
             let expanded = stated.expanded();
             let of_epoch = expanded.as_ref().and_then(|map| map.without_references());
             let stop = match of_epoch {
@@ -336,7 +342,7 @@ impl IndexedArchive {
             match of_epoch {
                 Some(map) => self.store.fill(map, at, piece, depth, Some(meter))?,
                 None => {
-                    let map = self.resolved(at..stop, meter)?;
+                    let map = self.resolved_beside(&mut latest, at..stop, meter)?;
                     self.store.fill(&map, at, piece, depth, Some(meter))?;
                 }
             }
@@ -353,6 +359,11 @@ impl IndexedArchive {
         end: u64,
         meter: &WorkMeter,
     ) -> Result<(Vec<BlockLocation>, u64)> {
+        let block_count = self.index.row_count(IndexList::Blocks);
+        let has_few = (1..=FEW_BLOCKS).contains(&block_count);
+        if has_few && self.store.holds_first(block_count) {
+            return Ok((vec![], end));
+        }
         let end = self.map_of(content_at, meter)?.content().end.min(end);
         let map = self.resolved(content_at..end, meter)?;
         let blocks = self.store.blocks_to_prefetch(&map, content_at..end)?;
@@ -400,8 +411,18 @@ impl IndexedArchive {
 
     /// The map of a content range, without references.
     pub(crate) fn resolved(&self, range: Range<u64>, meter: &WorkMeter) -> Result<EpochMap> {
+        self.resolved_beside(&mut LatestMaps::default(), range, meter)
+    }
+
+    /// As [`IndexedArchive::resolved`], for one of many ranges.
+    fn resolved_beside(
+        &self,
+        latest: &mut LatestMaps,
+        range: Range<u64>,
+        meter: &WorkMeter,
+    ) -> Result<EpochMap> {
         let extents_max = self.limits.extents_per_frame_max;
-        let map_of = &mut |at| self.map_of(at, meter);
+        let map_of = &mut |at| latest.get(at, || self.map_of(at, meter));
         resolve_range(range, REFERENCE_DEPTH_MAX, extents_max, map_of)
     }
 

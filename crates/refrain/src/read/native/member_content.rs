@@ -240,7 +240,7 @@ impl<A: Deref<Target = IndexedArchive>> MemberContent<A> {
         let (mut at, end) = (content.start, content.end);
         let mut blocks = vec![];
         while at < end {
-            let stop = at.saturating_add(PREFETCH_BYTES_MAX);
+            let stop = end.min(at.saturating_add(PREFETCH_BYTES_MAX));
             let (found, found_to) = self.archive.blocks_to_prefetch(at, stop, &self.meter)?;
             blocks.extend(found.iter().map(|location| location.store_start));
             at = found_to;

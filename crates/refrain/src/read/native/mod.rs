@@ -17,6 +17,7 @@ pub(crate) mod growth;
 pub(crate) mod index_nodes;
 pub(crate) mod index_reading;
 pub(crate) mod indexed;
+mod latest_maps;
 pub(crate) mod layered_content;
 pub(crate) mod liveness;
 mod lost_members;
