@@ -9,7 +9,7 @@ use crate::continuation::{CONTINUATION_KEY_BYTES, Continuation, Continuations, D
 use crate::epoch::{Epoch, NO_CANDIDATE};
 use crate::index::{FingerprintIndex, IndexWords};
 use crate::params::{FINGERPRINT_BYTES, Rules};
-use crate::resume::{RESUME_WINDOW_BYTES, resume_gap};
+use crate::resume::{RESUME_WINDOW_BYTES, is_part_worth, resume_gap};
 use crate::scan::SegmentScan;
 use crate::trail::Trail;
 
@@ -390,6 +390,9 @@ impl SegmentMatcher<'_> {
             };
             let source = source_end.after(gap as u32);
             let length = self.agree_forward(end + gap, limit, source);
+            if !is_part_worth(length, here) {
+                break;
+            }
             let start = self.start + (end + gap) as u32;
             self.matches.push(Match {
                 start,

@@ -436,6 +436,38 @@ mod tests {
         );
     }
 
+    #[test]
+    fn in_text_only_long_parts_resume() {
+        let rules = Rules {
+            anchor_bits: 5,
+            near_window: 0,
+            ..Rules::default()
+        };
+        let letters = |byte: u8| b'a' + byte % 26;
+        let passage: Vec<u8> = random_bytes(5000, 42).into_iter().map(letters).collect();
+        // Between these single bytes are 48 that are the same.
+        let mut version = passage.clone();
+        for at in [3000, 3049, 3098] {
+            version[at] = b'.';
+        }
+        let extents_of = |version: &[u8]| {
+            let mut matcher = Matcher::new(rules, 1 << 12, 1 << 20);
+            matcher.epoch(std::slice::from_ref(&passage));
+            matcher.epoch(&[version.to_vec()])
+        };
+        let lengths = |extents: Vec<Extent>| extents.iter().map(Extent::length).collect::<Vec<_>>();
+        assert_eq!(
+            lengths(extents_of(&version)),
+            [3000, 1, 48, 1, 48, 1, 5000 - 3099]
+        );
+        version[3097] = b'.';
+        assert_eq!(
+            lengths(extents_of(&version)),
+            [3000, 1, 48, 50, 5000 - 3099],
+            "a part of 47 bytes remains fresh"
+        );
+    }
+
     /// The passages that a second version puts between copies of the first are too short to have
     /// anchors of their own.
     #[test]

@@ -12,7 +12,10 @@ use std::collections::HashMap;
 use crate::continuation::{CONTINUATION_KEY_BYTES, Continuation, Continuations, Direction};
 use crate::extent::{Extent, Pattern};
 use crate::fingerprint::fingerprint;
-use crate::params::{FINGERPRINT_BYTES, RESUME_GAP_IN_TEXT_MAX, RESUME_GAP_MAX, RESUME_MIN, Rules};
+use crate::params::{
+    FINGERPRINT_BYTES, RESUME_GAP_IN_TEXT_MAX, RESUME_GAP_MAX, RESUME_MIN, RESUME_MIN_IN_TEXT,
+    Rules,
+};
 use crate::resume::{RESUME_WINDOW_BYTES, is_text};
 use crate::scan::{SegmentScan, scan_segment};
 
@@ -283,6 +286,9 @@ impl ReferenceMatcher {
         let gap = (0..=gap_max).find(agrees)?;
         let start = last.end + gap;
         let (_, length) = agree(content, start, start, limit, source, from + gap);
+        if length < RESUME_MIN_IN_TEXT && is_text(here) {
+            return None;
+        }
         Some(Repeat {
             start,
             end: start + length,

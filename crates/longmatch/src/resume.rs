@@ -5,7 +5,7 @@
 //! codecs (LZX, LZMA, zstd), here for distances beyond their windows.
 #![forbid(unsafe_code)]
 
-use crate::params::{RESUME_GAP_IN_TEXT_MAX, RESUME_GAP_MAX, RESUME_MIN};
+use crate::params::{RESUME_GAP_IN_TEXT_MAX, RESUME_GAP_MAX, RESUME_MIN, RESUME_MIN_IN_TEXT};
 
 /// The number of bytes compared after the end of a repeat, in the segment and in the source.
 pub(crate) const RESUME_WINDOW_BYTES: usize = RESUME_GAP_MAX + RESUME_MIN;
@@ -49,6 +49,12 @@ fn equal_bytes(a: &[u8; RESUME_WINDOW_BYTES], b: &[u8; RESUME_WINDOW_BYTES]) -> 
         let equal = (!high_bits & !LOW_BITS) >> 7;
         mask | u128::from(equal.wrapping_mul(GATHER) >> 56) << (8 * word)
     })
+}
+
+/// Whether a part of `length` bytes after a gap is worth an extent; `here` is the content from the
+/// beginning of the gap.
+pub(crate) fn is_part_worth(length: usize, here: &[u8; RESUME_WINDOW_BYTES]) -> bool {
+    length >= RESUME_MIN_IN_TEXT || !is_text(here)
 }
 
 pub(crate) fn is_text(bytes: &[u8; RESUME_WINDOW_BYTES]) -> bool {

@@ -110,10 +110,13 @@ fn kinds() -> Vec<(&'static str, Members)> {
 /// real programs, parts of 400 kB became smaller with each level; 100 kB of one in an image were
 /// once larger by 2.6 % at level 3 than at level 2. The program made here has more order than real
 /// ones, whole instructions that follow each other: block sorting (level 8) finds it better than
-/// the contexts of level 9, by 1.6 %.
+/// the contexts of level 9, by 1.6 %. Versions of random bytes that differ every 3 kB become
+/// extents at the dense levels, which takes 0.4 % more there, and 16 % less of 24 releases of
+/// typescript.
 fn tolerance_one_in(kind: &str, level: usize) -> usize {
     match (kind, level) {
         ("program", 9) => 50,
+        ("versions", 8..) => 200,
         (_, 8..) => 1000,
         _ => 64,
     }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use refrain_codec::{BlockPlan, CodecId, Workspace, encode_block};
+use refrain_codec::{BlockPlan, CodecId, Workspace, encode_block, is_slow_to_decode};
 use refrain_format::{EpochSums, ExtentPacker, ExtentsHeader, FrameKind, frame_with_parity};
 use refrain_longmatch::Extent;
 
@@ -108,10 +108,19 @@ pub(crate) struct EncodedExtents {
 /// s) and 0.04 % larger.
 const METADATA_LEVEL_FAST: i32 = 1;
 
-fn extents_level(blocks: CodecId) -> i32 {
+/// The level of LZMA for extents in archives whose blocks take longer to decode than extents do.
+///
+/// The extents of 24 releases of typescript, 1,442 kB packed: 834 kB with zstd 9, 771 with zstd 19,
+/// 700 with LZMA 4 and 695 with LZMA 6 in less time than that, 683 with cm in seven times the
+/// time, 777 with lz, 788 and 866 with bwt and bwt2.
+const DENSE_LEVEL: i32 = 6;
+
+/// How the extents are encoded in an archive with this codec for its blocks.
+fn extents_plan(blocks: CodecId) -> BlockPlan {
     match blocks {
-        CodecId::NONE | CodecId::LZ4 => METADATA_LEVEL_FAST,
-        _ => METADATA_LEVEL,
+        CodecId::NONE | CodecId::LZ4 => BlockPlan::plain(CodecId::ZSTD, METADATA_LEVEL_FAST),
+        slow if is_slow_to_decode(slow) => BlockPlan::plain(CodecId::LZMA, DENSE_LEVEL),
+        _ => BlockPlan::plain(CodecId::ZSTD, METADATA_LEVEL),
     }
 }
 
@@ -171,7 +180,7 @@ impl UnencodedExtents {
         }
         let packed = packer.finish()?;
         let mut builder = ExtentsHeader::builder(Vec::new());
-        let plan = BlockPlan::plain(CodecId::ZSTD, extents_level(blocks));
+        let plan = extents_plan(blocks);
         let description = encode_block(workspace, &packed.raw, &plan, builder.payload())?;
         let header = ExtentsHeader {
             epoch_id: self.epoch_id,
