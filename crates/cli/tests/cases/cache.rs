@@ -75,8 +75,38 @@ fn what_cannot_be_measured_is_refused() {
             "more than the 2 nodes",
         ),
         ("cache bench --nodes 0", "--nodes"),
+        ("cache bench --nodes 500", "at most 200"),
+        ("cache bench --slow 1", "--slow is for `simulate`"),
+        ("cache simulate --flip", "--flip is for `bench`"),
+        (
+            "cache simulate --nodes 10 --slow 8 --restart 3",
+            "more than the 10 nodes",
+        ),
     ] {
         let told = case.fails(line, 1);
         assert!(told.contains(part), "{line}: {told}");
     }
+}
+
+#[test]
+fn the_model_says_the_same_each_time_and_reads_what_was_measured() {
+    let case = Case::new();
+    let line = "cache simulate --nodes 50 --readers 2000 --rate 2000 --processes 4 --json \
+                --stop 1 --restart 5 --slow 3 --well 1s --for 1s";
+    let first = json(&case.ok(line).stdout);
+    assert_eq!(first, json(&case.ok(line).stdout));
+    assert_eq!(first["well"]["reads"], 4000);
+    assert_eq!(first["trouble"]["reads"], 2000);
+    assert!(first["trouble"]["latency_ms_max"].as_f64().unwrap() < 100.0);
+    let reply = [1, 2, 3, 4, 5, 6, 7, 8, 9].map(|ms| ms * 1_000_000);
+    let measured = serde_json::json!({
+        "runs": [{ "client": "policy", "reply_ns": reply, "origin_ns": null }]
+    });
+    case.write("measured", measured.to_string().as_bytes());
+    let calibrated = json(&case.ok(&format!("{line} --calibration measured")).stdout);
+    let p50 = calibrated["well"]["latency_ms_p50"].as_f64().unwrap();
+    assert!((3.0..5.0).contains(&p50), "{p50}");
+    case.write("other", b"{}");
+    let told = case.fails(&format!("{line} --calibration other"), 1);
+    assert!(told.contains("cache bench --json"), "{told}");
 }
