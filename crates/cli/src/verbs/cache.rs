@@ -77,9 +77,10 @@ fn check(args: &CacheArgs) -> Result<()> {
         ("--engine", args.engine != CacheEngine::Memcached),
         ("--value", args.value.bytes != VALUE_BYTES_DEFAULT),
     ];
-    let (idle, other) = match is_bench {
-        true => (&of_model[..], "`simulate`"),
-        false => (&of_bench[..], "`bench`"),
+    let (idle, other) = if is_bench {
+        (&of_model[..], "`simulate`")
+    } else {
+        (&of_bench[..], "`bench`")
     };
     if let Some((option, _)) = idle.iter().find(|(_, is_given)| *is_given) {
         return usage(format!("{option} is for {other}"));

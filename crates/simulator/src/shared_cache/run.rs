@@ -173,9 +173,10 @@ impl<'a> Run<'a> {
                 is_answered,
             } => {
                 if let Some(policy) = self.policies.get_mut(process as usize) {
-                    match is_answered {
-                        true => policy.replied(node as Node, now_ns - sent_ns),
-                        false => policy.failed(node as Node, now_ns),
+                    if is_answered {
+                        policy.replied(node as Node, now_ns - sent_ns);
+                    } else {
+                        policy.failed(node as Node, now_ns);
                     }
                 }
             }
@@ -360,9 +361,10 @@ impl<'a> Run<'a> {
         } = read.attempts.remove(at);
         let process = self.process_of(read.reader);
         if let Some(policy) = self.policies.get_mut(process) {
-            match is_refused {
-                true => policy.failed(node, now_ns),
-                false => policy.replied(node, now_ns - sent_ns),
+            if is_refused {
+                policy.failed(node, now_ns);
+            } else {
+                policy.replied(node, now_ns - sent_ns);
             }
         }
         if !is_refused {
