@@ -149,7 +149,7 @@ fn standard_input_that_changes_is_named_and_what_replaces_it_is_not_read() {
                 "{what}"
             );
         }
-        // The kernel clears the rest of the page in which a file is cut, also for reads on their way.
+        // The kernel clears the rest of the page in which a file is cut, also under a read.
         if what == "truncate" {
             let pairs = || read.iter().zip(&content);
             assert!((1_000_000..=LENGTH).contains(&read.len()), "{what}");
