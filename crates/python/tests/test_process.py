@@ -13,11 +13,13 @@ import unittest
 import refrain
 from support import InDirectory, passage
 
-# Long runs: level 9 takes minutes for this much.
+# Long runs: `slow` data has four bits of entropy per byte, which level 6 codes for a minute. Random
+# bytes would be stored within a second.
 PRELUDE = """
 import io, itertools, os, random, sys, threading, time
 import refrain
-slow = dict(level=9)
+def slow():
+    return random.Random(1).randbytes(100 << 20).hex().encode()
 def endless():
     for seed in itertools.count():
         yield random.Random(seed % 50).randbytes(1 << 20)
@@ -56,22 +58,31 @@ class Process(InDirectory):
 class Interrupted(Process):
     def test_ctrl_c(self) -> None:
         cases = {
-            "iterable": "refrain.compress(endless(), 'x.rfn')",
-            "buffer": "refrain.compress(random.Random(1).randbytes(200 << 20), 'x.rfn', **slow)",
+            "iterable": """
+                print('ready', flush=True)
+                refrain.compress(endless(), 'x.rfn')
+            """,
+            "buffer": """
+                data = slow()
+                print('ready', flush=True)
+                refrain.compress(data, 'x.rfn', level=6)
+            """,
             "writer": """
+                print('ready', flush=True)
                 with refrain.RefrainFile('x.rfn', 'wb') as file:
                     for piece in endless(): file.write(piece)
             """,
             "silent": """
                 reader, writer = os.pipe()
+                print('ready', flush=True)
                 refrain.decompress(os.fdopen(reader, 'rb'), 'x')
             """,
         }
         for name, code in cases.items():
             with self.subTest(name):
-                process = self.start("print('ready', flush=True)\n" + textwrap.dedent(code))
+                process = self.start(code)
                 assert process.stdout is not None
-                process.stdout.readline()
+                self.assertEqual(process.stdout.readline(), "ready\n")
                 time.sleep(1.0)
                 started = time.monotonic()
                 process.send_signal(signal.SIGINT)
@@ -164,9 +175,15 @@ class Forks(Process):
 
     def test_forked_in_the_middle(self) -> None:
         out = self.run_code("""
-            thread = threading.Thread(target=lambda: refrain.compress(itertools.islice(endless(), 60)))
+            is_running, is_forked = threading.Event(), threading.Event()
+            def until_forked():
+                for number, piece in enumerate(endless()):
+                    if is_forked.is_set(): return
+                    if number == 30: is_running.set()
+                    yield piece
+            thread = threading.Thread(target=lambda: refrain.compress(until_forked()))
             thread.start()
-            time.sleep(0.2)
+            is_running.wait()
             child = os.fork()
             if not child:
                 try:
@@ -175,6 +192,7 @@ class Forks(Process):
                     os._exit(7)
                 finally:
                     os._exit(1)
+            is_forked.set()
             print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
             thread.join()
         """)
