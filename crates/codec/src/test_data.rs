@@ -86,6 +86,35 @@ pub fn x86_code(length_bytes: usize, seed: u64) -> Vec<u8> {
     bytes
 }
 
+/// Whole x86-64 instructions, with calls of a few functions and loads of a few constants, which are
+/// farther than 16 MiB away.
+#[must_use]
+pub fn x86_64_code(length_bytes: usize, seed: u64) -> Vec<u8> {
+    const PLAIN: [&[u8]; 6] = [
+        &[0x48, 0x89, 0xE5],
+        &[0x55],
+        &[0x0F, 0xB6, 0x44, 0x24, 0x0F],
+        &[0x66, 0x0F, 0x6F, 0xC1],
+        &[0xC5, 0xF8, 0x77],
+        &[0x81, 0xC3, 0x00, 0xE8, 0x00, 0x00],
+    ];
+    const RELATIVE: [&[u8]; 3] = [&[0xE8], &[0xE9], &[0x48, 0x8B, 0x05]];
+    const DISTANCE_BYTES: u32 = 100 << 20;
+    let mut random = Random(seed);
+    let mut bytes = Vec::with_capacity(length_bytes + 128);
+    while bytes.len() < length_bytes {
+        for _ in 0..1 + random.below(8) {
+            bytes.extend_from_slice(PLAIN[random.below(PLAIN.len() as u64) as usize]);
+        }
+        bytes.extend_from_slice(RELATIVE[random.below(RELATIVE.len() as u64) as usize]);
+        let target = DISTANCE_BYTES + random.below(64) as u32 * 1000;
+        let next = bytes.len() as u32 + 4;
+        bytes.extend_from_slice(&target.wrapping_sub(next).to_le_bytes());
+    }
+    bytes.truncate(length_bytes);
+    bytes
+}
+
 /// Instruction words with calls of a few functions at ARM64 relative addresses.
 #[must_use]
 pub fn arm64_code(length_bytes: usize, seed: u64) -> Vec<u8> {
@@ -131,6 +160,7 @@ pub(crate) fn many_branches() -> impl proptest::strategy::Strategy<Value = Vec<u
         4 => Just(0xFF),
         2 => Just(0x94),
         2 => Just(0x90),
+        2 => prop_oneof![Just(0x0F_u8), Just(0x48), Just(0x66), Just(0x8D), Just(0x05)],
         6 => any::<u8>(),
     ];
     proptest::collection::vec(byte, 1..600)
@@ -143,7 +173,8 @@ pub(crate) fn filter_ids() -> impl proptest::strategy::Strategy<Value = Vec<(u8,
     let id = prop_oneof![
         Just((1_u8, 0_u8)),
         (Just(2_u8), 0_u8..5),
-        (Just(3_u8), 0_u8..18)
+        (Just(3_u8), 0_u8..18),
+        Just((4_u8, 0_u8)),
     ];
     proptest::collection::vec(id, 0..4)
 }

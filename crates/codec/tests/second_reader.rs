@@ -13,6 +13,8 @@
 )]
 
 mod data;
+#[path = "second_reader/filter.rs"]
+mod filter;
 
 use std::fmt::Write as _;
 use std::io::Write as _;

@@ -1,11 +1,12 @@
-"""The three filters (section 5.3); positions count from the start of the block."""
+"""The four filters (section 5.3); positions count from the start of the block."""
 
 from __future__ import annotations
 
+from . import x86_64
 from .errors import Unsupported, need
 
-X86, ARM64, DELTA = 1, 2, 3
-PARAMETERS = {X86: range(1), ARM64: range(4), DELTA: range(1, 17)}
+X86, ARM64, DELTA, X86_64 = 1, 2, 3, 4
+PARAMETERS = {X86: range(1), ARM64: range(4), DELTA: range(1, 17), X86_64: range(1)}
 
 
 def check(number: int, parameter: int, name: str) -> None:
@@ -21,6 +22,8 @@ def undo(number: int, parameter: int, data: bytes) -> bytes:
         return undo_x86(data)
     if number == ARM64:
         return undo_arm64(data, parameter)
+    if number == X86_64:
+        return x86_64.undo(data)
     return undo_delta(data, parameter)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import unittest
 
-from refrain_reader import bwt, cm, filters, lz, tar_fields, tar_names, tar_recipe
+from refrain_reader import bwt, cm, filters, lz, tar_fields, tar_names, tar_recipe, x86_64
 from refrain_reader.contents import Member, check_entries
 from refrain_reader.cursor import Cursor, unzigzag, varint, zigzag
 from refrain_reader.entries import DIRECTORY, FILE, HARDLINK, RAW, Class, Entry, sort_key
@@ -142,6 +142,27 @@ class Filters(unittest.TestCase):
             d = source.randrange(1, 17)
             delta = bytes((b - (data[i - d] if i >= d else 0)) % 256 for i, b in enumerate(data))
             self.assertEqual(filters.undo(filters.DELTA, d, delta), data)
+
+    def test_lengths_of_instructions(self) -> None:
+        for text, relative in (
+            ("55", None),
+            ("e801020304", 1),
+            ("488d3d01020304", 3),
+            ("66c705010203040506", 3),
+            ("48b80102030405060708", None),
+            ("f60501020304ff", 2),
+            ("666666662e0f1f840000000000", None),
+            ("c4e27d180501020304", 5),
+            ("62f17c48280501020304", 6),
+            ("8b042501020304", None),
+        ):
+            code = bytes.fromhex(text)
+            found = x86_64.instruction(code.ljust(15, b"\xcc"))
+            self.assertEqual(found, (len(code), relative, False), text)
+        call = b"\x90\xe8" + (0x7654).to_bytes(4, "big") + bytes(14)
+        self.assertEqual(
+            filters.undo(filters.X86_64, 0, call)[2:6], (0x7654 - 6).to_bytes(4, "little")
+        )
 
 
 class Texts(unittest.TestCase):

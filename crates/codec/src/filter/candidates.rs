@@ -1,7 +1,7 @@
 //! Selects the filters that are worth a trial on a sample.
 
-use super::arm64;
 use super::step::FilterStep;
+use super::{arm64, x86_64};
 use crate::sample::{entropy_bits, histogram};
 
 /// The distances considered for the delta filter: samples of 1 to 8 bytes, and the pixel sizes 3
@@ -17,6 +17,9 @@ const DELTA_MIN_BITS: f64 = 3.0;
 const X86_BYTES_PER_BRANCH_MAX: usize = 256;
 /// this many implausible targets after E8 and E9 per plausible one.
 const X86_IMPLAUSIBLE_PER_PLAUSIBLE: usize = 3;
+/// x86-64: at least one operand to convert per this many bytes. Code has one in 25 to 40; a block
+/// may have other parts.
+const X86_64_BYTES_PER_OPERAND_MAX: usize = 256;
 /// ARM64: at least one BL or ADRP per this many bytes at the best of the four phases,
 const ARM64_BYTES_PER_BRANCH_MAX: usize = 128;
 /// and at least this many times as many as at the worst phase.
@@ -25,6 +28,7 @@ const ARM64_PHASE_FACTOR: usize = 4;
 /// The filters that might help, the likeliest first. Cheap: does not run a codec.
 pub(crate) fn select_candidates(sample: &[u8]) -> impl Iterator<Item = FilterStep> + use<> {
     [
+        candidate_x86_64(sample),
         candidate_x86(sample),
         candidate_arm64(sample),
         candidate_delta(sample),
@@ -46,6 +50,13 @@ fn candidate_x86(sample: &[u8]) -> Option<FilterStep> {
     let dense = plausible * X86_BYTES_PER_BRANCH_MAX >= sample.len();
     let likely = implausible <= plausible * X86_IMPLAUSIBLE_PER_PLAUSIBLE;
     (plausible > 0 && dense && likely).then_some(FilterStep::X86)
+}
+
+fn candidate_x86_64(sample: &[u8]) -> Option<FilterStep> {
+    let census = x86_64::census(sample);
+    let dense = census.converted * X86_64_BYTES_PER_OPERAND_MAX >= sample.len();
+    let likely = census.converted > census.doubted;
+    (dense && likely).then_some(FilterStep::X86_64)
 }
 
 fn candidate_arm64(sample: &[u8]) -> Option<FilterStep> {
@@ -110,7 +121,6 @@ mod tests {
             test_data::text(1 << 16, 1),
             test_data::random_bytes(1 << 16, 1),
             vec![0; 1 << 16],
-            vec![0xE8; 1 << 16],
             Vec::new(),
         ] {
             assert_eq!(select_candidates(&raw).count(), 0);
@@ -121,6 +131,9 @@ mod tests {
     fn selects_the_branch_filter_of_machine_code() {
         let x86 = test_data::x86_code(1 << 16, 1);
         assert!(select_candidates(&x86).any(|step| step == FilterStep::X86));
+        let x86_64 = test_data::x86_64_code(1 << 16, 1);
+        assert!(select_candidates(&x86_64).any(|step| step == FilterStep::X86_64));
+        assert!(!select_candidates(&[0xE8; 1 << 16]).any(|step| step == FilterStep::X86));
         let arm = test_data::arm64_code(1 << 16, 1);
         assert!(
             select_candidates(&arm[1..]).any(|step| step == FilterStep::Arm64 { phase_bytes: 3 })

@@ -6,7 +6,10 @@ mod arm64;
 pub(crate) mod candidates;
 pub(crate) mod chain;
 mod delta;
+mod instruction;
+mod opcodes;
 pub(crate) mod step;
 mod x86;
+mod x86_64;
 
 pub use arm64::decode_at as arm64_decode_at;

@@ -2,15 +2,16 @@
 
 use std::fmt;
 
-use super::{arm64, delta, x86};
+use super::{arm64, delta, x86, x86_64};
 use crate::error::{Error, Result};
 use crate::host::Host;
 
-/// The numbers of filters in archives. 0 means no filter, 1 to 3 are assigned below, the rest is
+/// The numbers of filters in archives. 0 means no filter, 1 to 4 are assigned below, the rest is
 /// unassigned.
 const X86: u8 = 1;
 const ARM64: u8 = 2;
 const DELTA: u8 = 3;
+const X86_64: u8 = 4;
 
 /// One filter with its parameter, valid by construction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -27,6 +28,9 @@ pub enum FilterStep {
         /// Distance of the bytes that are subtracted.
         distance_bytes: u8,
     },
+    /// x86-64 call and jump targets and addresses relative to RIP, by instructions. Number 4,
+    /// parameter 0.
+    X86_64,
 }
 
 impl FilterStep {
@@ -41,7 +45,8 @@ impl FilterStep {
             DELTA if (1..=delta::MAX_DISTANCE_BYTES).contains(&param) => Self::Delta {
                 distance_bytes: param,
             },
-            X86 | ARM64 | DELTA => {
+            X86_64 if param == 0 => Self::X86_64,
+            X86 | ARM64 | DELTA | X86_64 => {
                 return Err(Error::Description {
                     field: "filter parameter",
                     value: u64::from(param),
@@ -55,7 +60,7 @@ impl FilterStep {
     /// Whether the filter is for the branches of machine code.
     #[must_use]
     pub fn is_for_branches(self) -> bool {
-        matches!(self, Self::X86 | Self::Arm64 { .. })
+        matches!(self, Self::X86 | Self::Arm64 { .. } | Self::X86_64)
     }
 
     /// The stored number.
@@ -65,6 +70,7 @@ impl FilterStep {
             Self::X86 => X86,
             Self::Arm64 { .. } => ARM64,
             Self::Delta { .. } => DELTA,
+            Self::X86_64 => X86_64,
         }
     }
 
@@ -72,7 +78,7 @@ impl FilterStep {
     #[must_use]
     pub fn param(self) -> u8 {
         match self {
-            Self::X86 => 0,
+            Self::X86 | Self::X86_64 => 0,
             Self::Arm64 { phase_bytes } => phase_bytes,
             Self::Delta { distance_bytes } => distance_bytes,
         }
@@ -84,6 +90,7 @@ impl FilterStep {
             Self::X86 => x86::INSTRUCTION_BYTES - 1,
             Self::Arm64 { .. } => arm64::WORD_BYTES - 1,
             Self::Delta { .. } => 0,
+            Self::X86_64 => x86_64::LOOKAHEAD_BYTES,
         }
     }
 
@@ -95,6 +102,7 @@ impl FilterStep {
             Self::Delta { distance_bytes } => {
                 delta::encode(host, bytes, usize::from(distance_bytes));
             }
+            Self::X86_64 => x86_64::encode(host, bytes),
         }
     }
 
@@ -107,6 +115,7 @@ impl FilterStep {
             Self::Delta { distance_bytes } => {
                 delta::decode(host, bytes, usize::from(distance_bytes));
             }
+            Self::X86_64 => x86_64::decode(host, bytes),
         }
     }
 }
@@ -117,6 +126,7 @@ impl fmt::Display for FilterStep {
             Self::X86 => f.write_str("x86"),
             Self::Arm64 { .. } => f.write_str("arm64"),
             Self::Delta { distance_bytes } => write!(f, "delta{distance_bytes}"),
+            Self::X86_64 => f.write_str("x86-64"),
         }
     }
 }
@@ -127,18 +137,23 @@ mod tests {
 
     #[test]
     fn numbers_do_not_change_and_are_checked() {
-        for (id, param, text) in [(1, 0, "x86"), (2, 3, "arm64"), (3, 16, "delta16")] {
+        for (id, param, text) in [
+            (1, 0, "x86"),
+            (2, 3, "arm64"),
+            (3, 16, "delta16"),
+            (4, 0, "x86-64"),
+        ] {
             let step = FilterStep::new(id, param).unwrap();
             assert_eq!((step.id(), step.param()), (id, param));
             assert_eq!(step.to_string(), text);
         }
-        for (id, param) in [(1, 1), (2, 4), (3, 0), (3, 17)] {
+        for (id, param) in [(1, 1), (2, 4), (3, 0), (3, 17), (4, 1)] {
             assert!(matches!(
                 FilterStep::new(id, param),
                 Err(Error::Description { .. })
             ));
         }
         assert_eq!(FilterStep::new(0, 0), Err(Error::UnsupportedFilter(0)));
-        assert_eq!(FilterStep::new(4, 0), Err(Error::UnsupportedFilter(4)));
+        assert_eq!(FilterStep::new(5, 0), Err(Error::UnsupportedFilter(5)));
     }
 }

@@ -47,6 +47,7 @@ fn kinds(length_bytes: usize) -> Vec<(&'static str, Vec<u8>)> {
         ),
         ("wave", test_data::wave(length_bytes, 2)),
         ("x86", test_data::x86_code(length_bytes, 1)),
+        ("x86-64", test_data::x86_64_code(length_bytes, 1)),
         ("arm64", test_data::arm64_code(length_bytes, 1)),
         ("executable", executable(length_bytes)),
     ]
@@ -163,6 +164,7 @@ fn uses_filters_that_help() {
         ("zeros", None),
         ("wave", Some(FilterStep::Delta { distance_bytes: 2 })),
         ("x86", Some(FilterStep::X86)),
+        ("x86-64", Some(FilterStep::X86_64)),
         ("arm64", Some(FilterStep::Arm64 { phase_bytes: 0 })),
     ];
     for (name, raw) in kinds(1 << 20) {
@@ -304,9 +306,15 @@ fn workspace_is_usable_after_damaged_data() {
 
 #[test]
 fn decodes_prefixes_of_filtered_blocks() {
+    for step in [FilterStep::X86, FilterStep::X86_64] {
+        decodes_prefixes_of_blocks_filtered_by(step);
+    }
+}
+
+fn decodes_prefixes_of_blocks_filtered_by(step: FilterStep) {
     let raw = test_data::x86_code(90_000, 2);
     let mut workspace = Workspace::new();
-    let mut chain = FilterChain::single(FilterStep::X86);
+    let mut chain = FilterChain::single(step);
     chain.push(FilterStep::Delta { distance_bytes: 4 }).unwrap();
     let mut filtered = raw.clone();
     chain.encode(Host::default(), &mut filtered);
