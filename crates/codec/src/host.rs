@@ -13,6 +13,9 @@ pub struct Host {
     /// Calls the closure once before it returns, on any thread: work of a library, which takes a
     /// millisecond or more without checking in.
     pub aside: fn(&mut (dyn FnMut() + Send)),
+    /// Calls both closures once before it returns: the first on any thread, at the same time if
+    /// there is a thread to spare, the second on the calling thread.
+    pub beside: fn(&mut (dyn FnMut() + Send), &mut dyn FnMut()),
 }
 
 impl Default for Host {
@@ -21,6 +24,10 @@ impl Default for Host {
         Self {
             check_in: || (),
             aside: |work| work(),
+            beside: |work, own| {
+                own();
+                work();
+            },
         }
     }
 }
@@ -45,6 +52,25 @@ impl Host {
             (Some(result), _) => result,
             (None, Some(work)) => work(),
             (None, None) => unreachable!("the work was called and left its result"),
+        }
+    }
+
+    /// Makes two calls, at the same time if there is a thread to spare.
+    pub(crate) fn both<A: Send, B>(
+        self,
+        work: impl FnOnce() -> A + Send,
+        own: impl FnOnce() -> B,
+    ) -> (A, B) {
+        let (mut work, mut own) = (Some(work), Some(own));
+        let (mut a, mut b) = (None, None);
+        (self.beside)(&mut || a = work.take().map(|work| work()), &mut || {
+            b = own.take().map(|own| own())
+        });
+        let b = b.or_else(|| own.take().map(|own| own()));
+        let a = a.or_else(|| work.take().map(|work| work()));
+        match (a, b) {
+            (Some(a), Some(b)) => (a, b),
+            _ => unreachable!("both were called and left their results"),
         }
     }
 
@@ -89,6 +115,26 @@ mod tests {
             ..Host::default()
         };
         assert_eq!(forgetful.call(1 << 20, 1, || 5), 5);
+    }
+
+    #[test]
+    fn two_calls_are_both_made() {
+        let forgetful = Host {
+            beside: |_, _| (),
+            ..Host::default()
+        };
+        let parallel = Host {
+            beside: |work, own| {
+                std::thread::scope(|scope| {
+                    scope.spawn(work);
+                    own();
+                });
+            },
+            ..Host::default()
+        };
+        for host in [Host::default(), forgetful, parallel] {
+            assert_eq!(host.both(|| 1, || 2), (1, 2));
+        }
     }
 
     #[test]

@@ -47,7 +47,8 @@ def decode(codec, length, prefix, params, data):
         return bwt2.decode(data, length, params)[:prefix]
     if prefix == length:
         return cm.decode(data, length, params)
-    model, decoder = cm.Model(params[0], params[1], length), Decoder(data)
+    segments = cm.segments_data(data, len(cm.segment_sizes(length)))
+    model, decoder = cm.Model(params[0], params[1], length), Decoder(segments[0])
     for _ in range(prefix):
         model.read_byte(decoder)
     return bytes(model.history)
@@ -367,6 +368,27 @@ fn cm_decodes_regular_and_short_blocks() {
     }
     assert!(cases.len() > 40, "{}", cases.len());
     assert_eq!(compare(&cases), 0);
+}
+
+/// The two segments of a long block have the same length, so either may be the first.
+#[test]
+fn cm_decodes_the_segments_of_a_long_block() {
+    let half = 1 << 23;
+    let prefix = 2000 * scaled(1) as usize;
+    let first = code(12_000, 2).into_iter().cycle().take(half);
+    let second = text(9000, 3).into_iter().cycle().take(half);
+    let raw: Vec<u8> = first.chain(second).collect();
+    let whole = Case::encoded("two segments", CodecId::CM, 1, &raw, prefix).unwrap();
+    let (length, rest) = whole.data.split_first_chunk().unwrap();
+    let (data, second_data) = rest.split_at(u32::from_le_bytes(*length) as usize);
+    let length_bytes = (second_data.len() as u32).to_le_bytes();
+    let swapped = Case {
+        name: "two swapped segments".into(),
+        params: whole.params.clone(),
+        data: [&length_bytes[..], second_data, data].concat(),
+        ..whole
+    };
+    assert_eq!(compare(&[whole, swapped]), 0);
 }
 
 /// Any sequence of decisions is valid, so random bytes decode to something, which must be the same

@@ -10,8 +10,8 @@ from .errors import need
 U32 = (1 << 32) - 1
 U64 = (1 << 64) - 1
 K = 0x9E3779B185EBCA77
-# Level: contexts, match models, groups of weights, flag length, largest bits of lines.
-LEVELS = {1: (8, 1, 2, 32, 20), 2: (11, 2, 3, 32, 21), 3: (16, 2, 3, 64, 22)}
+# Level: contexts, flag length, largest bits of lines.
+LEVELS = {1: (8, 32, 20), 2: (11, 32, 21), 3: (16, 64, 22)}
 
 
 def clamp(x: int, low: int, high: int) -> int:
@@ -228,7 +228,7 @@ class Match:
         self.minimum = minimum
         self.width = width
         self.table: dict[int, int] = {}
-        self.source = self.length = self.misses = 0
+        self.candidate = self.source = self.length = self.misses = 0
         self.by_length = Counters(16 * 8 * 2, 32768, 0, 1023)
         self.by_byte = Counters(4 * 256 * 8, 32768, 0, 255)
         self.byte = -1
@@ -244,28 +244,36 @@ class Match:
             self.source += 1
             if self.misses == 255:
                 self.source = 0
-        if not flagged and n >= self.minimum:
-            self.search(history)
+        candidate, self.candidate = self.candidate, 0
+        if not flagged:
+            if candidate and self.length < self.minimum:
+                self.compare(history, candidate + 1)
+            if n >= self.minimum - 1:
+                self.search(history)
         self.byte = history[self.source] if self.source else -1
         self.muted = False
 
+    def compare(self, history: bytearray, candidate: int) -> None:
+        """Step 2: follows the candidate if enough bytes before it are equal."""
+        if candidate == self.source:
+            return
+        n, equal = len(history), 0
+        while (
+            equal < min(48, candidate) and history[candidate - 1 - equal] == history[n - 1 - equal]
+        ):
+            equal += 1
+        if equal >= self.minimum:
+            self.source, self.length, self.misses = candidate, equal, 0
+
     def search(self, history: bytearray) -> None:
-        """Step 2: finds the slot, takes its candidate, sets it."""
+        """Step 3: finds the slot, takes the next candidate, sets the slot."""
         n, x = len(history), 0
-        for byte in history[n - self.minimum : n - 1]:
+        for byte in history[n - self.minimum + 1 : n - 1]:
             x = (x + byte + 1) * 0x9E3779B97F4A7C15 & U64
             x ^= x >> 32
         slot = x % (1 << self.width - 4) * 16 + ((history[-1] * 0x9E3779B1 & U32) >> 28)
-        candidate = self.table.get(slot, 0)
-        if self.length < self.minimum and candidate not in (0, self.source):
-            equal = 0
-            while (
-                equal < min(48, candidate)
-                and history[candidate - 1 - equal] == history[n - 1 - equal]
-            ):
-                equal += 1
-            if equal >= self.minimum:
-                self.source, self.length, self.misses = candidate, equal, 0
+        if self.length < self.minimum:
+            self.candidate = self.table.get(slot, 0)
         self.table[slot] = n
 
     @property
@@ -312,8 +320,10 @@ class Model:
     """Sections 3 and 8 to 10: everything that predicts."""
 
     def __init__(self, level: int, profile: int, size: int) -> None:
-        contexts, matches, groups, self.flag_length, bits = LEVELS[level]
-        z = size.bit_length()
+        contexts, self.flag_length, bits = LEVELS[level]
+        segments = segment_sizes(size)
+        z = segments[0].bit_length()
+        matches, groups = (1, 2) if level == 1 and len(segments) == 1 else (2, 3)
         self.direct = 1 << clamp(z, 8, 16)
         self.squash, self.stretch = squash_table(), stretch_table()
         self.states, self.nexts = state_tables()
@@ -330,7 +340,7 @@ class Model:
         self.state_p = [first[:] for _ in range(contexts)]
         inputs = contexts + 2 * matches + 4
         self.groups = [[[13107] * inputs for _ in range(rows)] for rows in (128, 256, 256)[:groups]]
-        self.final = [[32768 if level == 1 else 21845] * groups for _ in range(256)]
+        self.final = [[65536 // groups] * groups for _ in range(256)]
         self.order0 = Counters(256, 32768, 0, 255)
         self.order1 = Counters(self.direct, 32768, 0, 255)
         self.maps = [self.new_map(self.direct), self.new_map(4096)]
@@ -495,14 +505,33 @@ def adapt(weights: list[int], inputs: list[int], error: int) -> None:
         weights[i] = clamp(changed, -524287, 524287)
 
 
+def segment_sizes(size: int) -> list[int]:
+    """Section 2: the lengths of the segments of a block."""
+    return [size - size // 2, size // 2] if 1 << 24 <= size < 1 << 26 else [size]
+
+
+def segments_data(data: bytes, count: int) -> list[bytes]:
+    """Section 2: the data of each segment."""
+    if count == 1:
+        return [data]
+    need(len(data) >= 4, "cm: the length of a segment")
+    end = 4 + int.from_bytes(data[:4], "little")
+    need(end <= len(data), "cm: the length of a segment")
+    return [data[4:end], data[end:]]
+
+
 def decode(data: bytes, raw_bytes: int, params: bytes) -> bytes:
     """Section 2."""
     level, profile = params[0], params[1]
     need(level in LEVELS, f"cm: level {level}")
     need(int.from_bytes(params[2:6], "little") == raw_bytes, "cm: Raw_Bytes")
-    decoder = Decoder(data)
-    model = Model(level, profile, raw_bytes)
-    for _ in range(raw_bytes):
-        model.read_byte(decoder)
-    decoder.finish()
-    return bytes(model.history)
+    sizes = segment_sizes(raw_bytes)
+    result = b""
+    for size, part in zip(sizes, segments_data(data, len(sizes)), strict=True):
+        decoder = Decoder(part)
+        model = Model(level, profile, raw_bytes)
+        for _ in range(size):
+            model.read_byte(decoder)
+        decoder.finish()
+        result += model.history
+    return result

@@ -50,6 +50,6 @@ pub use job::{JobError, JobHandle};
 pub use refrain_timer::TimerId;
 pub use state::current::current_worker;
 pub use state::domain::Flow;
-pub use worker::aside::aside;
+pub use worker::aside::{aside, beside};
 pub use worker::checkpoint::checkpoint;
 pub use worker_pool::{Options, Pool};

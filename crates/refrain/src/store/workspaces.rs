@@ -2,12 +2,15 @@
 
 use refrain_codec::{Host, Workspace};
 use refrain_pool::Lock;
-use refrain_pool::pool::{aside, checkpoint};
+use refrain_pool::pool::{aside, beside, checkpoint};
 
 /// Codecs let their workers run more urgent work.
 const HOST: Host = Host {
     check_in: checkpoint,
     aside: |work| aside(work),
+    beside: |work, own| {
+        beside(work, own);
+    },
 };
 
 /// The scratch memory of one worker that encodes or decodes.

@@ -39,6 +39,9 @@ pub(crate) struct MatchModel {
     /// The line of `positions` for the next context.
     line: usize,
     minimum_bytes: usize,
+    /// The position found for the context before the last byte, 0 for none. It is compared only
+    /// now, when its cache line has arrived.
+    candidate: usize,
     /// The position of the predicted byte; 0 means none.
     source: usize,
     length: u32,
@@ -65,6 +68,7 @@ impl MatchModel {
             line_mask: (1 << (positions_log - SLOTS_LOG)) - 1,
             line: 0,
             minimum_bytes,
+            candidate: 0,
             source: 0,
             length: 0,
             misses: 0,
@@ -148,6 +152,7 @@ impl MatchModel {
     #[inline(always)]
     pub(crate) fn next_flagged_byte(&mut self, history: &[u8]) {
         self.follow(history);
+        self.candidate = 0;
         self.find_line(history);
         self.predict_byte(history);
     }
@@ -170,16 +175,23 @@ impl MatchModel {
     /// Searches for a passage unless there is one, and inserts the current position.
     #[inline(always)]
     fn insert(&mut self, history: &[u8]) {
-        if history.len() < self.minimum_bytes {
-            self.find_line(history);
-            return;
+        self.compare_candidate(history);
+        if history.len() >= self.hashed_bytes() {
+            let slot = self.slot(history);
+            if self.length < self.minimum_bytes as u32 {
+                self.candidate = self.positions[slot] as usize;
+                prefetch(&history[self.candidate.min(history.len() - 1)]);
+            }
+            self.positions[slot] = history.len() as u32;
         }
-        let slot = self.slot(history);
-        if self.length < self.minimum_bytes as u32 {
-            self.look_up(slot, history);
-        }
-        self.positions[slot] = history.len() as u32;
         self.find_line(history);
+    }
+
+    /// The bytes that select a slot: one less than the shortest match, as a candidate is compared
+    /// one byte later.
+    #[inline(always)]
+    fn hashed_bytes(&self) -> usize {
+        self.minimum_bytes - 1
     }
 
     #[inline(always)]
@@ -196,10 +208,15 @@ impl MatchModel {
         self.byte_start = (self.class / 4 * 256 + byte) * 8;
     }
 
-    /// Uses the stored position if it matches far enough.
-    fn look_up(&mut self, slot: usize, history: &[u8]) {
-        let candidate = self.positions[slot] as usize;
-        if candidate == 0 || candidate >= history.len() || candidate == self.source {
+    /// Continues at the candidate of the byte before if it matches far enough.
+    #[inline(always)]
+    fn compare_candidate(&mut self, history: &[u8]) {
+        let candidate = std::mem::take(&mut self.candidate);
+        if candidate == 0 || self.length >= self.minimum_bytes as u32 {
+            return;
+        }
+        let candidate = candidate + 1;
+        if candidate == self.source {
             return;
         }
         let length = common_suffix(&history[..candidate], history);
@@ -221,7 +238,7 @@ impl MatchModel {
     /// Finds the line of slots for the next byte and prefetches it.
     #[inline(always)]
     fn find_line(&mut self, history: &[u8]) {
-        let Some(start) = (history.len() + 1).checked_sub(self.minimum_bytes) else {
+        let Some(start) = (history.len() + 1).checked_sub(self.hashed_bytes()) else {
             return;
         };
         let mut hash = 0_u64;

@@ -10,6 +10,7 @@
 
 mod apm;
 mod bit_history;
+mod block;
 mod byte_flag;
 mod coding;
 mod context;
@@ -32,9 +33,9 @@ use crate::id::CodecId;
 use crate::params::Params;
 use crate::settings::Settings;
 use crate::workspace::Workspace;
-use model::{LEVEL_DEFAULT, LEVEL_MAX, Model};
+use block::BlockMemory;
+use model::{LEVEL_DEFAULT, LEVEL_MAX, Model, TWO_SEGMENTS_MAX_BYTES};
 use profile::Profile;
-use table::TableMemory;
 
 pub(crate) struct Cm;
 
@@ -63,12 +64,12 @@ impl Codec for Cm {
     ) -> Result<Params> {
         checked_level(self, settings)?;
         let host = workspace.host;
-        let memory = workspace.large_state::<TableMemory>(CodecId::CM);
+        let memory = workspace.large_state::<BlockMemory>(CodecId::CM);
         let profile = choose_profile(host, memory, raw)?;
         let model = self.model(raw.len() as u64, settings, profile);
         // Most blocks need less; a longer output only costs a copy.
         reserve(CodecId::CM, out, raw.len() / 2 + 64)?;
-        coding::encode(host, memory, model, raw, out)?;
+        block::encode(host, memory, model, raw, out)?;
         Ok(model.to_params())
     }
 
@@ -81,13 +82,8 @@ impl Codec for Cm {
     ) -> Result<()> {
         let model = Model::from_params(params, out.len() as u64)?;
         let host = workspace.host;
-        let memory = workspace.large_state::<TableMemory>(CodecId::CM);
-        let decoder = coding::decode(host, memory, model, data, out)?;
-        if decoder.is_exhausted() {
-            Ok(())
-        } else {
-            Err(coding::damaged("bytes after the end"))
-        }
+        let memory = workspace.large_state::<BlockMemory>(CodecId::CM);
+        block::decode(host, memory, model, data, out)
     }
 
     fn decode_prefix(
@@ -100,8 +96,8 @@ impl Codec for Cm {
     ) -> Result<()> {
         let model = Model::from_params(params, raw_length_bytes)?;
         let host = workspace.host;
-        let memory = workspace.large_state::<TableMemory>(CodecId::CM);
-        coding::decode(host, memory, model, data, out).map(|_| ())
+        let memory = workspace.large_state::<BlockMemory>(CodecId::CM);
+        block::decode(host, memory, model, data, out)
     }
 
     fn check_params(&self, params: &Params, raw_length_bytes: u64) -> Result<()> {
@@ -109,8 +105,16 @@ impl Codec for Cm {
     }
 
     fn encode_memory_bytes(&self, raw_length_bytes: u64, settings: &Settings) -> u64 {
-        self.model(raw_length_bytes, settings, Profile::Text)
-            .memory_bytes()
+        // The last block of an archive is shorter, but may have two segments.
+        let lengths = [
+            raw_length_bytes,
+            raw_length_bytes.min(TWO_SEGMENTS_MAX_BYTES),
+        ];
+        let memory = lengths.map(|length_bytes| {
+            let model = self.model(length_bytes, settings, Profile::Text);
+            model.memory_bytes() + block::second_data_bytes(model)
+        });
+        memory.into_iter().max().unwrap_or(u64::MAX)
     }
 
     fn decode_memory_bytes(&self, raw_length_bytes: u64, params: &Params) -> u64 {
@@ -139,7 +143,7 @@ impl Codec for Cm {
 
 /// Chooses the profile with the smallest result on a sample, by the lightest model. This takes a
 /// few parts in a thousand of the time for a large block.
-fn choose_profile(host: Host, memory: &mut TableMemory, raw: &[u8]) -> Result<Profile> {
+fn choose_profile(host: Host, memory: &mut BlockMemory, raw: &[u8]) -> Result<Profile> {
     let sample = profile::sample(raw);
     let candidates = Profile::candidates(&sample);
     let likeliest = candidates.first().copied().unwrap_or(Profile::Binary);
@@ -154,7 +158,7 @@ fn choose_profile(host: Host, memory: &mut TableMemory, raw: &[u8]) -> Result<Pr
             raw_length_bytes: sample.len() as u32,
         };
         let mut trial = Vec::new();
-        coding::encode(host, memory, model, &sample, &mut trial)?;
+        block::encode(host, memory, model, &sample, &mut trial)?;
         if trial.len() < best.0 {
             best = (trial.len(), profile);
         }

@@ -26,6 +26,32 @@ const MATCH_MINIMUM_BYTES: [usize; 2] = [6, 20];
 /// The number of classes of the number of known contexts.
 const KNOWN_CLASSES: usize = 8;
 
+/// What drives a model. Encoder and decoder make the same calls.
+pub(crate) trait BitModel {
+    /// The probability that the next bit is a 1, 16 bits, 1..=65535.
+    fn predict(&mut self) -> u32;
+
+    /// Updates the model with a bit other than the last one of a byte.
+    fn update(&mut self, bit: u32);
+
+    /// Updates the model with the last bit of a byte. `history` is all bytes so far, including the
+    /// new one.
+    fn update_byte(&mut self, bit: u32, history: &[u8]);
+
+    /// The predicted next byte, after a long match. It is coded by one flag with the probability of
+    /// `predict_flag`, followed by `accept_byte` or `reject_byte`.
+    fn predicted_byte(&self) -> Option<u8>;
+
+    fn predict_flag(&mut self) -> u32;
+
+    /// Updates the model after a right prediction; `history` ends with the byte.
+    fn accept_byte(&mut self, history: &[u8]);
+
+    /// Updates the model after a wrong prediction: the byte has to be coded bit by bit. `history`
+    /// is all bytes before it.
+    fn reject_byte(&mut self, history: &[u8]);
+}
+
 /// A predictor with `CONTEXTS` hashed contexts; `INPUTS` is at least the sum of all inputs.
 pub(crate) struct Predictor<
     't,
@@ -115,32 +141,6 @@ impl<
         predictor
     }
 
-    /// The probability that the next bit is a 1, 16 bits, 1..=65535.
-    #[inline(always)]
-    pub(crate) fn predict(&mut self) -> u32 {
-        let partial = self.partial as usize;
-        self.apms[0].select(self.order1_start | partial);
-        self.apms[1].select(self.apm_row + nibble_node(self.partial, self.count));
-        self.gather_inputs();
-        let class = self
-            .matches
-            .iter()
-            .map(MatchModel::class)
-            .max()
-            .unwrap_or(0);
-        let set_contexts = [
-            class * KNOWN_CLASSES + self.known_class,
-            partial,
-            (self.context_state.last & 0xFF) as usize,
-        ];
-        let contexts = std::array::from_fn(|set| set_contexts[set]);
-        let estimates = self.mixer.mix(&self.inputs, contexts);
-        let logit = self.last_mixer.mix(estimates, partial);
-        let mixed = squash(logit);
-        let refined = self.apms[0].refine(logit) + self.apms[1].refine(logit);
-        ((2 * mixed + refined) >> 2).clamp(1, 65_535)
-    }
-
     #[inline(always)]
     fn gather_inputs(&mut self) {
         let node = nibble_node(self.partial, self.count);
@@ -167,90 +167,6 @@ impl<
         self.inputs[at + 1] = stretch(order1) as i16;
         self.inputs[at + 2] = ((order1 as i32 - 32_768) >> 5) as i16;
         self.inputs[at + 3] = 256;
-    }
-
-    /// Updates the model with a bit other than the last one of a byte.
-    #[inline(always)]
-    pub(crate) fn update(&mut self, bit: u32) {
-        let nibble = self.partial << 1 | bit;
-        let is_nibble = self.count == 3;
-        if is_nibble {
-            self.prefetch_buckets(nibble);
-        }
-        for model in &mut self.matches {
-            model.update(bit);
-        }
-        self.learn(bit);
-        self.partial = nibble;
-        self.count += 1;
-        if is_nibble {
-            self.find_slots(nibble);
-            self.apm_row = apm_row(self.context_state.last, nibble);
-        }
-    }
-
-    /// Updates the model with the last bit of a byte. `history` is all bytes so far, including the
-    /// new one.
-    #[inline(always)]
-    pub(crate) fn update_byte(&mut self, bit: u32, history: &[u8]) {
-        self.context_state.next_byte(history);
-        for model in &mut self.matches {
-            model.update(bit);
-            model.next_byte(history);
-        }
-        self.find_predicted_byte();
-        if self.predicted_byte.is_none() {
-            self.hashes = self.context_state.hashes(self.profile, history);
-            self.prefetch_buckets(0);
-        }
-        self.learn(bit);
-        self.start_byte();
-        if self.predicted_byte.is_none() {
-            self.find_slots(0);
-        }
-    }
-
-    /// The predicted next byte, after a long match. It is coded by one flag with the probability of
-    /// `predict_flag`, followed by `accept_byte` or `reject_byte`.
-    #[inline(always)]
-    pub(crate) fn predicted_byte(&self) -> Option<u8> {
-        self.predicted_byte.map(|predicted| predicted.byte)
-    }
-
-    #[inline(always)]
-    pub(crate) fn predict_flag(&mut self) -> u32 {
-        match self.predicted_byte {
-            Some(predicted) => self.byte_flag.predict(predicted, self.context_state.last),
-            None => 1 << 15,
-        }
-    }
-
-    /// Updates the model after a right prediction; `history` ends with the byte.
-    #[inline(always)]
-    pub(crate) fn accept_byte(&mut self, history: &[u8]) {
-        self.byte_flag.update(1);
-        self.context_state.next_byte(history);
-        for model in &mut self.matches {
-            model.next_flagged_byte(history);
-        }
-        self.find_predicted_byte();
-        self.start_byte();
-        if self.predicted_byte.is_none() {
-            self.enter_model(history);
-        }
-    }
-
-    /// Updates the model after a wrong prediction: the byte has to be coded bit by bit. `history`
-    /// is all bytes before it.
-    #[inline(always)]
-    pub(crate) fn reject_byte(&mut self, history: &[u8]) {
-        self.byte_flag.update(0);
-        if let Some(predicted) = self.predicted_byte.take() {
-            for model in &mut self.matches {
-                model.rule_out(predicted.byte);
-            }
-        }
-        self.enter_model(history);
     }
 
     /// Finds the contexts of a byte after bytes that were coded by flags.
@@ -311,6 +227,111 @@ impl<
             known += usize::from(self.table.state(slot, 0) != 0);
         }
         self.known_class = known * (KNOWN_CLASSES - 1) / CONTEXTS;
+    }
+}
+
+impl<L: Lanes, const CONTEXTS: usize, const INPUTS: usize, const SETS: usize, const MATCHES: usize>
+    BitModel for Predictor<'_, L, CONTEXTS, INPUTS, SETS, MATCHES>
+{
+    #[inline(always)]
+    fn predict(&mut self) -> u32 {
+        let partial = self.partial as usize;
+        self.apms[0].select(self.order1_start | partial);
+        self.apms[1].select(self.apm_row + nibble_node(self.partial, self.count));
+        self.gather_inputs();
+        let class = self
+            .matches
+            .iter()
+            .map(MatchModel::class)
+            .max()
+            .unwrap_or(0);
+        let set_contexts = [
+            class * KNOWN_CLASSES + self.known_class,
+            partial,
+            (self.context_state.last & 0xFF) as usize,
+        ];
+        let contexts = std::array::from_fn(|set| set_contexts[set]);
+        let estimates = self.mixer.mix(&self.inputs, contexts);
+        let logit = self.last_mixer.mix(estimates, partial);
+        let mixed = squash(logit);
+        let refined = self.apms[0].refine(logit) + self.apms[1].refine(logit);
+        ((2 * mixed + refined) >> 2).clamp(1, 65_535)
+    }
+
+    #[inline(always)]
+    fn update(&mut self, bit: u32) {
+        let nibble = self.partial << 1 | bit;
+        let is_nibble = self.count == 3;
+        if is_nibble {
+            self.prefetch_buckets(nibble);
+        }
+        for model in &mut self.matches {
+            model.update(bit);
+        }
+        self.learn(bit);
+        self.partial = nibble;
+        self.count += 1;
+        if is_nibble {
+            self.find_slots(nibble);
+            self.apm_row = apm_row(self.context_state.last, nibble);
+        }
+    }
+
+    #[inline(always)]
+    fn update_byte(&mut self, bit: u32, history: &[u8]) {
+        self.context_state.next_byte(history);
+        for model in &mut self.matches {
+            model.update(bit);
+            model.next_byte(history);
+        }
+        self.find_predicted_byte();
+        if self.predicted_byte.is_none() {
+            self.hashes = self.context_state.hashes(self.profile, history);
+            self.prefetch_buckets(0);
+        }
+        self.learn(bit);
+        self.start_byte();
+        if self.predicted_byte.is_none() {
+            self.find_slots(0);
+        }
+    }
+
+    #[inline(always)]
+    fn predicted_byte(&self) -> Option<u8> {
+        self.predicted_byte.map(|predicted| predicted.byte)
+    }
+
+    #[inline(always)]
+    fn predict_flag(&mut self) -> u32 {
+        match self.predicted_byte {
+            Some(predicted) => self.byte_flag.predict(predicted, self.context_state.last),
+            None => 1 << 15,
+        }
+    }
+
+    #[inline(always)]
+    fn accept_byte(&mut self, history: &[u8]) {
+        self.byte_flag.update(1);
+        self.context_state.next_byte(history);
+        for model in &mut self.matches {
+            model.next_flagged_byte(history);
+        }
+        self.find_predicted_byte();
+        self.start_byte();
+        if self.predicted_byte.is_none() {
+            self.enter_model(history);
+        }
+    }
+
+    #[inline(always)]
+    fn reject_byte(&mut self, history: &[u8]) {
+        self.byte_flag.update(0);
+        if let Some(predicted) = self.predicted_byte.take() {
+            for model in &mut self.matches {
+                model.rule_out(predicted.byte);
+            }
+        }
+        self.enter_model(history);
     }
 }
 

@@ -4,6 +4,7 @@ use std::thread;
 
 use super::*;
 use crate::Lock;
+use crate::pool::state::current::with_current;
 
 /// A pool with a flow that has no jobs: it could get some at any time.
 fn pool_with_another_flow(workers: usize) -> (Pool, Flow) {
@@ -102,6 +103,42 @@ fn calls_on_top_of_one_another_end_in_any_order() {
         2
     });
     assert_eq!((upper.wait(), lower.wait()), (Ok(2), Ok(1)));
+}
+
+#[test]
+fn two_calls_are_made_at_once_if_a_worker_is_idle() {
+    let here = || thread::current().id();
+    let (one, other) = beside(here, here);
+    assert_eq!(one, other);
+    let only = pool(1);
+    let same = normal(&only).run(move || beside(here, here));
+    assert!(same.is_ok_and(|(one, other)| one == other));
+    let pool = pool(2);
+    let mut list = vec![1];
+    let both = normal(&pool).run(|| {
+        let meeting = Barrier::new(2);
+        // The other worker may still be about to become idle.
+        eventually(|| with_current(|worker| worker.is_some_and(|w| !w.domain.idle.is_empty())));
+        beside(
+            || {
+                meeting.wait();
+                list.push(2);
+                here()
+            },
+            || {
+                meeting.wait();
+                here()
+            },
+        )
+    });
+    assert!(both.is_ok_and(|(one, other)| one != other));
+    assert_eq!(list, [1, 2]);
+    for is_own in [false, true] {
+        let failed = normal(&pool).spawn(move || {
+            beside(|| assert!(is_own, "work"), || assert!(!is_own, "own"));
+        });
+        assert!(matches!(failed.wait(), Err(JobError::Panicked(_))));
+    }
 }
 
 #[test]

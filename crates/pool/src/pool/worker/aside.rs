@@ -33,6 +33,24 @@ pub fn aside<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     })
 }
 
+/// Calls both, and returns when both have returned: `work`, which waits for no other job, on a
+/// spare thread if a worker of the pool is idle now, while the caller calls `own`. Else the caller
+/// calls one after the other, as it does outside of a pool and while it holds a
+/// [`Lock`](crate::Lock).
+///
+/// A panic of either continues in the caller.
+pub fn beside<R: Send, T>(work: impl FnOnce() -> R + Send, own: impl FnOnce() -> T) -> (R, T) {
+    with_current(|worker| match worker {
+        Some(worker) if !holds_lock() && !worker.domain.idle.is_empty() => {
+            worker.call_on_spare(work, own)
+        }
+        _ => {
+            let own = own();
+            (work(), own)
+        }
+    })
+}
+
 impl WorkerContext {
     fn has_other_groups(&self) -> bool {
         let flow = self.flow();
@@ -40,6 +58,15 @@ impl WorkerContext {
     }
 
     fn call_aside<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
+        self.call_on_spare(work, || ()).0
+    }
+
+    /// Calls `work` on a spare thread if there is one, else here, and `own` here.
+    fn call_on_spare<R: Send, T>(
+        &self,
+        work: impl FnOnce() -> R + Send,
+        own: impl FnOnce() -> T,
+    ) -> (R, T) {
         self.pass_checkpoint();
         let stage = LentStage::of_this_thread();
         let mut work = Some(work);
@@ -52,20 +79,23 @@ impl WorkerContext {
             let after_ns = kernel::thread_cpu_ns().unwrap_or_default();
             used_ns += after_ns.saturating_sub(before_ns);
         });
-        with_borrowed_jobs(|borrowed| {
+        let own = with_borrowed_jobs(|borrowed| {
             let body = borrowed.without_lifetime(call);
-            if self.domain.call_spare(body, &self.status) {
+            let is_taken = self.domain.call_spare(body, &self.status);
+            let own = own();
+            if is_taken {
                 self.wait_until(|| borrowed.outstanding() == 0);
             }
+            own
         });
         if let Some(used) = used {
             stages::add_help(&used);
         }
         self.frame.borrow_mut().used_ns += used_ns;
         match (outcome, work) {
-            (Some(Ok(result)), _) => result,
+            (Some(Ok(result)), _) => (result, own),
             (Some(Err(panic)), _) => resume_unwind(panic),
-            (None, Some(work)) => work(),
+            (None, Some(work)) => (work(), own),
             (None, None) => unreachable!("the spare thread took the work and left its outcome"),
         }
     }
