@@ -40,16 +40,15 @@ impl CodecId {
 }
 
 const fn effort(level: i32) -> Effort {
-    let (ways, ways_to_new, enough, candidates) = match level {
-        ..=1 => (1, 1, 64, 16),
-        2 => (2, 1, 96, 32),
-        3 => (4, 3, 128, 64),
-        _ => (8, 8, 273, 256),
+    let (ways, ways_to_new, candidates) = match level {
+        ..=1 => (1, 1, 16),
+        2 => (2, 1, 32),
+        3 => (4, 3, 64),
+        _ => (8, 8, 256),
     };
     Effort {
         ways,
         ways_to_new,
-        enough,
         candidates,
     }
 }
