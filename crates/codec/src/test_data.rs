@@ -89,6 +89,7 @@ pub fn x86_code(length_bytes: usize, seed: u64) -> Vec<u8> {
 /// Whole x86-64 instructions, with calls of a few functions and loads of a few constants, which are
 /// farther than 16 MiB away.
 #[must_use]
+#[cfg(test)]
 pub fn x86_64_code(length_bytes: usize, seed: u64) -> Vec<u8> {
     const PLAIN: [&[u8]; 6] = [
         &[0x48, 0x89, 0xE5],

@@ -11,7 +11,7 @@ use crate::filter::chain::FilterChain;
 use crate::filter::step::FilterStep;
 use crate::host::Host;
 use crate::id::CodecId;
-use crate::plan::BlockPlan;
+use crate::plan::{BlockPlan, TunedCodec};
 use crate::property::{check_decode, check_round_trip};
 use crate::registry::{by_id, codecs};
 use crate::settings::Settings;
@@ -186,6 +186,31 @@ fn uses_filters_that_help() {
         } else {
             assert_eq!(data, unfiltered_data, "{name}");
         }
+    }
+}
+
+/// `bwt` saves some percent over `bwt2`: enough for code, not for other data.
+#[test]
+fn any_saving_selects_the_rival_for_code() {
+    let plan = BlockPlan {
+        rival: Some(TunedCodec {
+            codec: CodecId::BWT,
+            settings: Settings::level(1),
+        }),
+        ..plan(CodecId::BWT2, 1)
+    };
+    let mut code = test_data::x86_64_code(2 << 20, 1);
+    let noise = test_data::random_bytes(code.len() / 64, 2);
+    let constants = code.iter_mut().skip(3).step_by(64);
+    constants
+        .zip(&noise)
+        .for_each(|(byte, noise)| *byte ^= noise & 1);
+    for (raw, codec) in [
+        (code, CodecId::BWT),
+        (test_data::text(2 << 20, 1), CodecId::BWT2),
+    ] {
+        let (block, _) = check_round_trip(&mut Workspace::new(), &raw, &plan);
+        assert_eq!(block.codec, codec);
     }
 }
 
