@@ -97,7 +97,8 @@ fn recipes() -> Vec<Recipe> {
     let ramp = |at: u32| ((at * at / 512) as u16).to_le_bytes();
     let samples: Vec<u8> = (0..40_000).flat_map(ramp).collect();
     for (name, bytes) in [
-        ("x86", data::executable(70_000, 7)),
+        ("x86", x86_code_of_32_bits()),
+        ("x86-64", data::executable(70_000, 7)),
         ("arm64", arm64_code()),
         ("delta", samples),
     ] {
@@ -213,6 +214,18 @@ fn joined() -> Vec<(String, Vec<u8>)> {
 }
 
 /// Instructions of arm64, among them calls of a few functions, in little endian.
+/// Calls of a few functions, each after an instruction that 64-bit code does not have (PUSHA), so
+/// that the filter x86-64 converts none.
+fn x86_code_of_32_bits() -> Vec<u8> {
+    let mut rng = refrain_testkit::Rng::new(7);
+    let function = |at: u32| {
+        let target = 4_000 * rng.below(16) as u32;
+        let [a, b, c, d] = target.wrapping_sub(at * 10 + 6).to_le_bytes();
+        [0x60, 0xe8, a, b, c, d, 0x83, 0xc0, at as u8 % 8, 0xc3]
+    };
+    (0..7_000).flat_map(function).collect()
+}
+
 fn arm64_code() -> Vec<u8> {
     let mut rng = refrain_testkit::Rng::new(11);
     let instruction = |at: u32| match at % 4 {
@@ -406,7 +419,7 @@ fn reads_every_golden_archive() {
         }
     }
     assert!(count >= 20, "{count} archives");
-    for filter in ["x86", "arm64", "delta"] {
+    for filter in ["x86", "x86-64", "arm64", "delta"] {
         let filtered = fs::read(own().join(format!("filter-{filter}.rfn"))).unwrap();
         let opened = Archive::open(source(&filtered), &read_options(1)).unwrap();
         assert_eq!(opened.info().unwrap().codecs[0].filters, filter);
