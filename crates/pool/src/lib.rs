@@ -80,6 +80,7 @@ pub use once::OnceValue;
 pub use once_cache::OnceCache;
 pub use permits::Permits;
 pub use pool_share::{PoolShare, compute, in_this_share};
+pub use prefault::prefault;
 pub use processors::processors;
 pub use range_lock::{RangeLock, SharedOffset};
 #[cfg(not(loom))]

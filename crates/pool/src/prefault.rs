@@ -19,7 +19,7 @@ const LENGTH_BYTES_MIN: usize = 64 << 10;
 
 /// Populates the unused capacity of `buffer`. Its length and content do not change.
 #[cfg(target_os = "linux")]
-pub(crate) fn prefault(buffer: &mut Vec<u8>) {
+pub fn prefault(buffer: &mut Vec<u8>) {
     const PAGE_BYTES: usize = 4096;
     let spare = buffer.spare_capacity_mut();
     if spare.len() < LENGTH_BYTES_MIN {
@@ -43,7 +43,7 @@ pub(crate) fn prefault(buffer: &mut Vec<u8>) {
 
 /// Other systems have no such call.
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn prefault(_buffer: &mut Vec<u8>) {}
+pub fn prefault(_buffer: &mut Vec<u8>) {}
 
 #[cfg(test)]
 mod tests {

@@ -19,12 +19,13 @@ struct IndexSlot {
     address_plus_one: u64,
 }
 
-/// The number of words per entry: a slot has two, and at most half of the slots are in use.
+/// The number of words per entry: a slot has two, and at least half of the slots are in use when
+/// the table is full.
 const WORDS_PER_ENTRY: usize = 4;
 const SLOTS_MIN: usize = 1 << 10;
 
-/// A map from fingerprints to store offsets for few entries. Linear probing; at most half of the
-/// slots are in use.
+/// A map from fingerprints to store offsets for few entries. Linear probing; at most three
+/// quarters of the slots are in use.
 #[derive(Debug)]
 pub(super) struct SmallTable {
     slots: Vec<IndexSlot>,
@@ -103,7 +104,7 @@ impl SmallTable {
             fingerprint,
             address_plus_one: address + 1,
         };
-        if self.used * 2 > self.slots.len() {
+        if self.used * 4 > self.slots.len() * 3 {
             self.double(check_in);
         }
     }

@@ -10,6 +10,7 @@ use refrain_format::{BlockHeader, Coding, FRAME_HEADER_BYTES, SplitPayload, cont
 use refrain_protect::{CHECKSUM_CHUNK_BYTES, checksum64, join_chunk_checksums};
 
 use refrain_pool::pool::checkpoint;
+use refrain_pool::prefault;
 use refrain_pool::stages::stage;
 
 use crate::error::Result;
@@ -199,7 +200,11 @@ impl UnencodedBlock {
         }
         scratch.joined.clear();
         // Growing step by step would copy all of it at once, without a checkpoint.
+        let capacity_before = scratch.joined.capacity();
         reserve(&mut scratch.joined, self.raw_bytes())?;
+        if scratch.joined.capacity() > capacity_before {
+            prefault(&mut scratch.joined);
+        }
         for page in &self.pages {
             scratch.joined.extend_from_slice(page);
             checkpoint();

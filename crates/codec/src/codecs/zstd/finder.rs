@@ -40,6 +40,16 @@ impl Finder {
         }
     }
 
+    /// The finder beside long-distance mode, where a table of 2^16 entries takes no more time than
+    /// one of 2^15 at level 1 (79 MB of JSON 7.83 -> 7.77 MB).
+    pub(super) fn beside(self, long_distance: bool) -> Self {
+        let grown = self.hash_log.map(|log| log.max(16));
+        Self {
+            hash_log: if long_distance { grown } else { self.hash_log },
+            ..self
+        }
+    }
+
     const fn fast(level: i32, hash_log: u32, match_bytes_min: u32) -> Self {
         Self {
             level,

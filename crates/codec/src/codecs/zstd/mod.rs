@@ -47,14 +47,16 @@ const QUICK_LEVEL: i32 = 1;
 /// a repeat of 2 MiB of incompressible data. Long-distance matching did not find more, at 1.4 GB/s.
 const FAST_ON_INCOMPRESSIBLE_LEVEL_MAX: i32 = 4;
 
-/// Long-distance mode samples one position in `2^LONG_DISTANCE_RATE_LOG`.
+/// Long-distance mode samples one position in two to this power.
 ///
 /// zstd uses 7 for its fast levels, for windows of gigabytes. In a block twice as many positions
-/// pay (levels 1 and 3, MB, user time): JSON 7.96 and 7.29 -> 7.78 and 7.13 for 0 to 10 % more
-/// time, text 28.20 and 24.78 -> 28.00 and 24.62 for 9 %, 700 MB of kernel trees 76.72 and 69.92 ->
-/// 76.55 and 69.91 for 5 to 9 %. Four times as many: JSON 7.65 and 7.02 for a fifth more time,
-/// kernel trees 76.36 and 69.79 for a quarter.
-const LONG_DISTANCE_RATE_LOG: u32 = 6;
+/// pay at level 3 (7.29 -> 7.13 MB of JSON for 0 to 10 % more time, 24.78 -> 24.62 of text, 69.92
+/// -> 69.91 of kernel trees for 5 to 9 %), but four times as many take a fifth more time. At level
+/// 1, where the mode takes a quarter of the time, 79 MB of JSON become 7.66 MB with 6 in 1.08 times
+/// the processor time of 7, which makes 7.77 (and zstd -1 --long=31 7.82).
+const fn long_distance_rate_log(level: i32) -> u32 {
+    if level <= 2 { 7 } else { 6 }
+}
 
 pub(crate) struct Zstd;
 
@@ -205,7 +207,7 @@ impl Codec for Zstd {
             })
         };
         let tuning = Tuning {
-            finder: finder::choose(workspace, raw, level, trial)?,
+            finder: finder::choose(workspace, raw, level, trial)?.beside(settings.long_distance),
             window_log: window_log(raw.len() as u64, settings),
             long_distance: settings.long_distance,
         };
@@ -250,7 +252,8 @@ impl Codec for Zstd {
     fn encode_memory_bytes(&self, raw_length_bytes: u64, settings: &Settings) -> u64 {
         let level = clamped_level(self, settings);
         let window_log = window_log(raw_length_bytes, settings);
-        let finder = finder::own_finder(level, raw_length_bytes, Content::Text);
+        let finder = finder::own_finder(level, raw_length_bytes, Content::Text)
+            .beside(settings.long_distance);
         table_bytes(&finder, window_log, settings.long_distance) + FIXED_ENCODER_BYTES
     }
 
@@ -350,7 +353,8 @@ fn configure(
     }
     if tuning.long_distance {
         context.set_parameter(CParameter::EnableLongDistanceMatching(true))?;
-        context.set_parameter(CParameter::LdmHashRateLog(LONG_DISTANCE_RATE_LOG))?;
+        let rate_log = long_distance_rate_log(tuning.finder.level);
+        context.set_parameter(CParameter::LdmHashRateLog(rate_log))?;
     }
     // Set explicitly, since the meaning of "auto" has differed between versions and processors.
     let row_match_finder =

@@ -117,7 +117,8 @@ pub(crate) struct ReferenceFinder {
     epochs: VecDeque<Described>,
     /// The number of the next extent.
     next: u64,
-    /// By the hash of a pair of extents: the number of its latest first one, plus 1.
+    /// By the hash of a pair of extents: the number of its latest first one, plus 1. It grows with
+    /// the number of extents, because its entries are spread over all of its memory.
     pairs: Vec<u32>,
     /// Where the extents after the last reference are expected.
     expected: u64,
@@ -132,15 +133,11 @@ struct Candidate {
 impl ReferenceFinder {
     /// For a window of this many extents; 0 finds nothing.
     pub(crate) fn new(window: u64) -> ReferenceFinder {
-        let pairs = match window {
-            0 => 0,
-            _ => (window as usize).next_power_of_two() * 2,
-        };
         ReferenceFinder {
             window,
             epochs: VecDeque::new(),
             next: 0,
-            pairs: vec![0; pairs],
+            pairs: vec![],
             expected: 0,
         }
     }
@@ -268,7 +265,7 @@ impl ReferenceFinder {
         let pair = here
             .pair_hash(at)
             .filter(|_| at + 1 < end)
-            .and_then(|hash| self.pairs.get(self.slot(hash)))
+            .and_then(|hash| self.pairs.get(slot(hash, self.pairs.len().wrapping_sub(1))))
             .and_then(|&number| self.number_of(number))
             .filter(|&number| number != self.expected)
             .map_or(Candidate::default(), |number| {
@@ -285,10 +282,6 @@ impl ReferenceFinder {
             .source(candidate)
             .and_then(|(epoch, index)| epoch.depths.get(index));
         depth.is_some_and(|&depth| depth >= REFERENCE_DEPTH_MAX / 2)
-    }
-
-    fn slot(&self, hash: u64) -> usize {
-        (hash >> 32) as usize & self.pairs.len().wrapping_sub(1)
     }
 
     /// The extent that a table entry stands for: the latest one with these low bits.
@@ -330,21 +323,45 @@ impl ReferenceFinder {
         if self.window == 0 {
             return;
         }
-        for index in 0..described.len() {
-            if let Some(hash) = described.pair_hash(index) {
-                let slot = self.slot(hash);
-                let number = described.first + index as u64;
-                self.pairs[slot] = (number as u32).wrapping_add(1);
-            }
-        }
         self.next += described.len() as u64;
         self.epochs.push_back(described);
         self.evict(0);
+        let described = self.epochs.iter().map(Described::len).sum::<usize>();
+        let wanted = (described * 2).next_power_of_two().max(PAIRS_MIN);
+        let first_new = if wanted > self.pairs.len() {
+            self.pairs = vec![0; wanted];
+            0
+        } else {
+            self.epochs.len().saturating_sub(1)
+        };
+        for index in first_new..self.epochs.len() {
+            self.record_pairs(index);
+        }
+    }
+
+    /// Enters the pairs of an epoch in the table.
+    fn record_pairs(&mut self, epoch: usize) {
+        let epoch = &self.epochs[epoch];
+        let mask = self.pairs.len() - 1;
+        for index in 0..epoch.len() {
+            if let Some(hash) = epoch.pair_hash(index) {
+                let number = epoch.first + index as u64;
+                self.pairs[slot(hash, mask)] = (number as u32).wrapping_add(1);
+            }
+        }
     }
 }
 
 /// The minimum number of extents in a reference to an unexpected address.
 const PAIR_MIN: usize = 2;
+
+/// The initial number of entries of the table of pairs.
+const PAIRS_MIN: usize = 1 << 10;
+
+/// The entry of a pair in a table of `mask + 1` entries.
+fn slot(hash: u64, mask: usize) -> usize {
+    (hash >> 32) as usize & mask
+}
 
 #[cfg(test)]
 mod tests {
