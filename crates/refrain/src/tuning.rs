@@ -173,14 +173,14 @@ fn block_bytes(
         // Blocks of a thirty-second of the budget leave room for several at once, including the
         // memory of most codecs.
         let block_bytes = row.block_bytes.min(prev_power_of_two(memory_bytes / 32));
-        let is_room_for_two = |block_bytes: u64, sixteenths: u64| {
+        let is_room_for_two = |block_bytes: u64, share_in_32: u64| {
             let encode_bytes = encode_memory_bytes(block_bytes, &plan(block_bytes))?;
             let each = encoder_bytes(block_bytes, encode_bytes) + block_bytes;
-            Ok::<_, Error>(2 * each <= memory_bytes / 16 * sixteenths)
+            Ok::<_, Error>(2 * each <= memory_bytes / 32 * share_in_32)
         };
         // Two small blocks are encoded in half the time of a large one.
         return Ok(
-            if !is_room_for_two(block_bytes, 6)? && is_room_for_two(block_bytes / 2, 7)? {
+            if !is_room_for_two(block_bytes, 13)? && is_room_for_two(block_bytes / 2, 14)? {
                 block_bytes / 2
             } else {
                 block_bytes
