@@ -95,6 +95,22 @@ impl Host {
 }
 
 #[cfg(test)]
+impl Host {
+    /// A host whose `beside` starts a thread for each call.
+    pub(crate) fn with_threads() -> Host {
+        Host {
+            beside: |work, own| {
+                std::thread::scope(|scope| {
+                    scope.spawn(work);
+                    own();
+                });
+            },
+            ..Host::default()
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -123,16 +139,7 @@ mod tests {
             beside: |_, _| (),
             ..Host::default()
         };
-        let parallel = Host {
-            beside: |work, own| {
-                std::thread::scope(|scope| {
-                    scope.spawn(work);
-                    own();
-                });
-            },
-            ..Host::default()
-        };
-        for host in [Host::default(), forgetful, parallel] {
+        for host in [Host::default(), forgetful, Host::with_threads()] {
             assert_eq!(host.both(|| 1, || 2), (1, 2));
         }
     }

@@ -145,15 +145,7 @@ mod tests {
     #[test]
     fn segments_are_independent() {
         let (model, raw) = two_segments();
-        let parallel = Host {
-            beside: |work, own| {
-                std::thread::scope(|scope| {
-                    scope.spawn(work);
-                    own();
-                });
-            },
-            ..Host::default()
-        };
+        let parallel = Host::with_threads();
         let [data, again] = [Host::default(), parallel].map(|host| {
             let mut out = vec![9];
             encode(host, &mut BlockMemory::default(), model, &raw, &mut out).unwrap();

@@ -326,10 +326,14 @@ impl ReferenceFinder {
         self.next += described.len() as u64;
         self.epochs.push_back(described);
         self.evict(0);
-        let described = self.epochs.iter().map(Described::len).sum::<usize>();
-        let wanted = (described * 2).next_power_of_two().max(PAIRS_MIN);
+        let first = self.epochs.front().map_or(self.next, |oldest| oldest.first);
+        let wanted = ((self.next - first) as usize * 2)
+            .next_power_of_two()
+            .max(PAIRS_MIN);
         let first_new = if wanted > self.pairs.len() {
-            self.pairs = vec![0; wanted];
+            // The old table is freed first.
+            self.pairs = vec![];
+            self.pairs.resize(wanted, 0);
             0
         } else {
             self.epochs.len().saturating_sub(1)
