@@ -95,24 +95,23 @@ impl Host {
 }
 
 #[cfg(test)]
-impl Host {
-    /// A host whose `beside` starts a thread for each call.
-    pub(crate) fn with_threads() -> Host {
-        Host {
-            beside: |work, own| {
-                std::thread::scope(|scope| {
-                    scope.spawn(work);
-                    own();
-                });
-            },
-            ..Host::default()
-        }
-    }
-}
-
-#[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Host {
+        /// A host whose `beside` starts a thread for each call.
+        pub(crate) fn with_threads() -> Host {
+            Host {
+                beside: |work, own| {
+                    std::thread::scope(|scope| {
+                        scope.spawn(work);
+                        own();
+                    });
+                },
+                ..Host::default()
+            }
+        }
+    }
 
     #[test]
     fn only_long_calls_are_made_aside() {
