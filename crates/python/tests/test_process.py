@@ -14,10 +14,11 @@ import refrain
 from support import InDirectory, passage
 
 # Long runs: `slow` data has four bits of entropy per byte, which level 6 codes for a minute. Random
-# bytes would be stored within a second.
+# bytes would be stored within a second. A shell lets what it starts in the background ignore SIGINT.
 PRELUDE = """
-import io, itertools, os, random, sys, threading, time
+import io, itertools, os, random, signal, sys, threading, time
 import refrain
+signal.signal(signal.SIGINT, signal.default_int_handler)
 def slow():
     return random.Random(1).randbytes(100 << 20).hex().encode()
 def endless():
@@ -93,7 +94,6 @@ class Interrupted(Process):
 
     def test_handlers_run(self) -> None:
         out = self.run_code("""
-            import signal
             signal.signal(signal.SIGALRM, lambda *_: print('rang'))
             signal.alarm(1)
             reads = itertools.islice(endless(), 2000)
