@@ -18,8 +18,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use refrain_cache::policy::Rules;
+use refrain_cache::tiers::Found;
 use refrain_cache::{DiskTier, Key, NodeList, SharedTier, TieredSource, Tiers};
-use refrain_storage::{CachedRanges, Source};
+use refrain_storage::{CachedRanges, MemorySource, NamedRange, Source};
 use refrain_testkit::Rng;
 
 const IDENTITY: [u8; 32] = [7; 32];
@@ -93,7 +94,7 @@ fn behind(origin: &Arc<Counted>, tiers: Tiers) -> (TieredSource, Arc<Tiers>) {
 fn read(source: &TieredSource, origin: &Counted, offset: u64, length_bytes: usize) {
     let mut buffer = vec![0; length_bytes];
     assert_eq!(
-        source.read_cached(offset, &mut buffer).unwrap(),
+        source.read_cached(offset, &mut buffer, None).unwrap(),
         length_bytes
     );
     let at = offset as usize;
@@ -140,7 +141,7 @@ fn what_was_read_is_on_the_disk_for_the_next_process() {
     // The end of the source is that of the origin, and is not kept.
     let mut buffer = [0; 100];
     let end = SOURCE_BYTES as u64 - 10;
-    assert_eq!(source.read_cached(end, &mut buffer).unwrap(), 10);
+    assert_eq!(source.read_cached(end, &mut buffer, None).unwrap(), 10);
 }
 
 #[test]
@@ -185,13 +186,13 @@ fn what_the_reader_finds_wrong_is_read_anew_and_replaced() {
     read(&forger, &forged, 0, RANGE_BYTES);
     let (source, counted) = behind(&origin, tiers());
     let mut buffer = vec![0; RANGE_BYTES];
-    source.read_cached(0, &mut buffer).unwrap();
+    source.read_cached(0, &mut buffer, None).unwrap();
     assert!(buffer == forged.bytes[..RANGE_BYTES]);
-    assert!(source.read_anew(0, &mut buffer).unwrap());
+    assert!(source.read_anew(0, &mut buffer, None).unwrap());
     assert!(buffer == origin.bytes[..RANGE_BYTES]);
     assert_eq!(counted.rows()[1].corrupt, 1);
     // The source itself has these bytes: nobody is to blame.
-    assert!(!source.read_anew(0, &mut buffer).unwrap());
+    assert!(!source.read_anew(0, &mut buffer, None).unwrap());
     let (source, _) = behind(&origin, tiers());
     let before = origin.reads();
     read(&source, &origin, 0, RANGE_BYTES);
@@ -489,6 +490,89 @@ fn nodes_of_a_list_come_and_go_and_take_their_share_of_the_keys() {
     let was_there = four.iter().filter(|home| **home == nodes[0].name).count();
     assert_eq!(moved(&four, &gone), was_there);
     ranges().for_each(|offset| read(&source, &origin, offset, RANGE_BYTES));
+}
+
+/// A range that says where it is in its first byte.
+struct Placed {
+    place: u8,
+    name: [u8; 16],
+}
+
+impl NamedRange for Placed {
+    fn name(&self) -> [u8; 16] {
+        self.name
+    }
+
+    fn value_of(&self, range: &[u8]) -> Option<Vec<u8>> {
+        let value = range.get(1..)?.to_vec();
+        (Placed::named(0, &value).name == self.name).then_some(value)
+    }
+
+    fn range_of(&self, value: &[u8]) -> Option<Vec<u8>> {
+        let is_right = Placed::named(0, value).name == self.name;
+        is_right.then(|| [&[self.place], value].concat())
+    }
+}
+
+impl Placed {
+    fn named(place: u8, value: &[u8]) -> Placed {
+        let hash = refrain_protect::content_hash(value);
+        let name = *hash.first_chunk().unwrap();
+        Placed { place, name }
+    }
+}
+
+#[test]
+fn named_values_are_shared_by_sources_whose_ranges_differ() {
+    if of_child().is_some() {
+        return;
+    }
+    let nodes: Option<Vec<_>> = (0..3).map(|_| Memcached::start()).collect();
+    let Some(nodes) = nodes else { return };
+    let names: Vec<_> = nodes.iter().map(|node| node.name.as_str()).collect();
+    let list = format!("memcached://{}", names.join(","));
+    let value = b"the same in all sources".repeat(100);
+    let sources = [1_u8, 2].map(|place| {
+        let tiers = Arc::new(Tiers::new(None, Some(patient_tier(&list))));
+        let bytes = [&[place], &value[..]].concat();
+        let origin: Arc<dyn Source> = Arc::new(MemorySource::new(bytes.clone()));
+        let source = TieredSource::new(origin, [place; 32], Arc::clone(&tiers));
+        (source, tiers, bytes)
+    });
+    let read = |(source, tiers, bytes): &(TieredSource, Arc<Tiers>, Vec<u8>), name: &Placed| {
+        let mut buffer = vec![0; bytes.len()];
+        source.read_cached(0, &mut buffer, Some(name)).unwrap();
+        assert!(buffer == *bytes);
+        let rows = tiers.rows();
+        let origin = rows.last().unwrap();
+        (origin.hits, origin.corrupt)
+    };
+    let name = |place| Placed::named(place, &value);
+    assert_eq!(read(&sources[0], &name(1)), (1, 0));
+    // Storing is waited for by nobody.
+    let shared = sources[0].1.shared().unwrap();
+    let tier = Arc::new(patient_tier(&list));
+    let mut hash = refrain_protect::ContentHash::with_context("refrain 1.0 cached value");
+    hash.update(&name(1).name);
+    let key = Key::new(hash.value());
+    let wait_for = |content: &[u8]| {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while tier.get(&key, value.len()) != Found::Value(content.to_vec()) {
+            assert!(Instant::now() < deadline);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    };
+    wait_for(&value);
+    assert_eq!(read(&sources[1], &name(2)), (0, 0));
+    // Who writes something else there is found out.
+    shared.store(&key, b"forged");
+    wait_for(b"forged");
+    assert_eq!(read(&sources[1], &name(2)), (1, 1));
+    wait_for(&value);
+    // What is not what it is named is read, and not shared.
+    let other = Placed::named(1, b"another value");
+    assert_eq!(read(&sources[0], &other).0, 2);
+    assert_eq!(read(&sources[0], &other).0, 3);
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::archive::ArchiveHeader;
 use crate::block::BlockHeader;
+use crate::block_hash::BlockHash;
 use crate::constants::{FRAME_HEADER_BYTES, FrameKind, MAGIC, TAIL_BYTES};
 use crate::end::{ArchiveEnd, ExtentTotals, Tail};
 use crate::entries::EntriesHeader;
@@ -268,6 +269,29 @@ impl ArchiveAssembler {
         frame: &mut [u8],
         detached_bytes: u64,
     ) -> Result<()> {
+        self.block_with_hash(header, frame, detached_bytes, None)
+    }
+
+    /// Drops the hashes of the blocks of an archive that is small enough to become a Whole frame,
+    /// which has none.
+    ///
+    /// # Errors
+    /// As [`block`](Self::block).
+    pub fn drop_block_hashes(&mut self) -> Result<()> {
+        self.index.drop_hashes()
+    }
+
+    /// As [`block`](Self::block); the index states `hash`, which is that of the block.
+    ///
+    /// # Errors
+    /// As [`block`](Self::block).
+    pub fn block_with_hash(
+        &mut self,
+        header: &BlockHeader,
+        frame: &mut [u8],
+        detached_bytes: u64,
+        hash: Option<BlockHash>,
+    ) -> Result<()> {
         let (frame_offset, frame_bytes) = self.number_frame(frame);
         let frame_bytes = frame_bytes.saturating_add(detached_bytes);
         let payload = Payload::Block {
@@ -285,6 +309,7 @@ impl ArchiveAssembler {
             raw_bytes: header.raw_bytes,
             codec: coding.codec(),
             filter_ids: coding.filter_ids(),
+            hash,
         })
     }
 

@@ -58,6 +58,7 @@
 pub mod archive;
 pub mod assemble;
 pub mod block;
+pub mod block_hash;
 mod bytes;
 mod check;
 pub mod coding;
@@ -96,6 +97,7 @@ pub mod property;
 pub use archive::{ArchiveHeader, FORMAT_MAJOR, FORMAT_MINOR, REACH_UNLIMITED};
 pub use assemble::{ArchiveAssembler, FinishedArchive, GenerationBase};
 pub use block::{BlockHeader, PieceChecksums, block_frame_overhead_max};
+pub use block_hash::BlockHash;
 pub use coding::{CODEC_NAMED, CODEC_NONE, Coding};
 pub use constants::{FRAME_HEADER_BYTES, FrameKind, MAGIC, SYNC, TAIL_BYTES, TAIL_MAGIC};
 pub use end::{ArchiveEnd, ExtentTotals, Tail};

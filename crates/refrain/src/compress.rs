@@ -307,6 +307,7 @@ fn compress_prepared(
         temporary: options.temporary.as_ref().filter(|_| inputs.spills()),
         reach_bytes,
         sparse_bytes: prepared.sparse_bytes,
+        block_hashes: options.block_hashes,
         digests: &options.digests,
         watch,
     };
@@ -390,6 +391,8 @@ struct Run<'a> {
     reach_bytes: u64,
     /// The size of the largest sparse member.
     sparse_bytes: u64,
+    /// Whether the index states hashes of blocks.
+    block_hashes: bool,
     /// Further digests of every member.
     digests: &'a [DigestAlgorithm],
     watch: &'a dyn Watch,
@@ -467,7 +470,7 @@ impl Run<'_> {
         let base = continuation.as_ref().map(|earlier| earlier.plan.base);
         let mut window = reference_window(memory_bytes);
         let (output, anchors) = match continuation {
-            None => (Output::new(sink, &self.header()), None),
+            None => (Output::new(sink, &self.header(), self.block_hashes), None),
             Some(earlier) => {
                 window = window.min(earlier.plan.base.archive.reference_window);
                 let output = Output::of_generation(sink, earlier.plan, &earlier.edges)?;

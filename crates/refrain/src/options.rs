@@ -147,6 +147,10 @@ pub struct CompressOptions {
     pub purpose: Purpose,
     /// A codec to use instead of the level's.
     pub codec: Option<CodecChoice>,
+    /// Whether the index states a hash of each block, by which shared caches know blocks that
+    /// several archives have: 18 bytes each. [`add`](crate::add()) goes on as the archive was
+    /// begun. Of no use in an archive that is encrypted, whose blocks no other has.
+    pub block_hashes: bool,
     /// The maximum store bytes in one block, a multiple of 64 KiB: what the codec compresses at
     /// once and what a random read may have to decode. `None`: the level's size, or less if memory
     /// is small.
@@ -190,6 +194,7 @@ impl Default for CompressOptions {
             level: Level::default(),
             purpose: Purpose::default(),
             codec: None,
+            block_hashes: false,
             block_bytes: None,
             threads: 1,
             memory_bytes: None,

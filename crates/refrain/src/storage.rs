@@ -3,7 +3,8 @@
 
 pub use refrain_storage::{
     AtomicFile, CachedRanges, Checking, DescriptorReader, FileSource, MemoryOutput, MemorySink,
-    MemorySource, NullSink, OutputOptions, Overwrite, ReadBack, Sink, Source, StreamSink,
+    MemorySource, NamedRange, NullSink, OutputOptions, Overwrite, ReadBack, Sink, Source,
+    StreamSink,
 };
 #[cfg(feature = "remote")]
 pub use refrain_storage::{

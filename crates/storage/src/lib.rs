@@ -107,7 +107,7 @@ pub use remote::{
 pub use remove_tree::remove_tree;
 pub use scratch_file::{ScratchFile, is_in_memory};
 pub use sink::Sink;
-pub use source::{CachedRanges, Source};
+pub use source::{CachedRanges, NamedRange, Source};
 pub use stream::{NullSink, StreamSink};
 pub use transfer::{in_zero_pieces, read_full};
 pub use volumes::{Alone, JoinedVolume, VolumeFolder, VolumeLock, VolumePlace};

@@ -43,18 +43,42 @@ pub trait Source: Send + Sync {
 /// A source with a cache in front of it. What a cache has are whole ranges, such as frames, that
 /// are always read alike; everything else is read by [`Source::read_at`], from the source itself.
 pub trait CachedRanges {
-    /// As [`Source::read_at`], from the cache if it has this range.
+    /// As [`Source::read_at`], from the cache if it has this range, or what it is `named`.
     ///
     /// # Errors
     /// From the source: what a cache cannot do is read from there.
-    fn read_cached(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
+    fn read_cached(
+        &self,
+        offset: u64,
+        buffer: &mut [u8],
+        named: Option<&dyn NamedRange>,
+    ) -> io::Result<usize>;
 
     /// The bytes in `buffer`, which were read from the cache, are not what belongs there: reads the
     /// range from the source, and the cache gets it. Returns whether the source has other bytes.
     ///
     /// # Errors
     /// From the source.
-    fn read_anew(&self, offset: u64, buffer: &mut [u8]) -> io::Result<bool>;
+    fn read_anew(
+        &self,
+        offset: u64,
+        buffer: &mut [u8],
+        named: Option<&dyn NamedRange>,
+    ) -> io::Result<bool>;
+}
+
+/// A range whose content has a name: a value that is the same wherever it occurs, also where the
+/// bytes of the range say something of their place.
+pub trait NamedRange {
+    /// What the value is known by, a hash of it.
+    fn name(&self) -> [u8; 16];
+
+    /// The value of the range with these bytes; `None` if that has another name.
+    fn value_of(&self, range: &[u8]) -> Option<Vec<u8>>;
+
+    /// Bytes of the range with this value, which readers take for those of the source; `None` if
+    /// the value has another name.
+    fn range_of(&self, value: &[u8]) -> Option<Vec<u8>>;
 }
 
 macro_rules! source_by_reference {

@@ -33,7 +33,7 @@ from .frames import (
     parse_tail,
     read_frame,
 )
-from .hashes import member_hash, root_hash
+from .hashes import block_hash, member_hash, root_hash
 from .index import (
     BLOCKS,
     ENTRY_FRAMES,
@@ -279,6 +279,8 @@ class Indexed(Archive, Resolver):
             head = h.parse_block(frame)
             agree = block_row(frame, head) == row and head.block_id == number
             need(agree, f"{frame.name}: differs from its row in the index")
+            if row.hash is not None:
+                need(block_hash(frame) == row.hash, f"{frame.name}: hash in the index")
             self.block = (number, decode_block(head, frame))
         skip = start - row.store_start
         return self.block[1][skip : skip + count]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from blake3 import blake3
 
-from .cursor import text, varint, zigzag
+from .cursor import Cursor, text, varint, zigzag
 from .entries import Class, Entry
 from .errors import Damaged
+from .frames import Frame
 from .heads import MemberEnd, MemberStart
 
 CONTEXT = "refrain 1.0 "
@@ -15,6 +16,15 @@ CONTEXT = "refrain 1.0 "
 def hasher(context: str) -> blake3:
     """BLAKE3 in derive-key mode."""
     return blake3(derive_key_context=CONTEXT + context)
+
+
+def block_hash(frame: Frame) -> bytes:
+    """Block_Hash (section 6.1): of a block without its place."""
+    cursor = Cursor(frame.head, frame.name)
+    for _ in ("Head_Bytes", "Block_Id", "Store_Start"):
+        cursor.varint()
+    fields = cursor.rest()
+    return hasher("block").update(numbers(len(fields)) + fields + frame.data).digest()[:16]
 
 
 def numbers(*values: int) -> bytes:

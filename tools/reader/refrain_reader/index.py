@@ -18,13 +18,14 @@ from .frames import HEADER_BYTES, MEMBER_END, MEMBER_START, Frame, checksum, spl
 BLOCKS, EPOCHS, MEMBERS, ENTRY_FRAMES, NAMES, SLICES = h.LISTS
 NAMES_FROM = 257
 NODES_KEPT = 256
+HAS_HASH = 1 << 16
 Key = tuple[Any, ...]
 Reach = tuple[int, int]
 
 
 @dataclass(frozen=True)
 class BlockRow:
-    """Where a Block frame is; `filters` is first + 256 · second."""
+    """Where a Block frame is; `filters` is first + 256 · second, and `hash` may be absent."""
 
     offset: int
     size: int
@@ -32,6 +33,7 @@ class BlockRow:
     raw_bytes: int
     codec: int
     filters: int
+    hash: bytes | None = field(default=None, compare=False)
 
     @property
     def key(self) -> Key:
@@ -224,7 +226,10 @@ class Rows:
         need(self.raw_bytes >= 1, f"{self.cursor.name}: Raw_Bytes is 0")
         within(self.raw_bytes, limits.BLOCK_RAW_BYTES_MAX, f"{self.cursor.name}: Raw_Bytes")
         codec, filters = self.cursor.varint(), self.cursor.varint()
-        row = BlockRow(*place, self.reach[0], self.raw_bytes, codec, filters)
+        need(filters < 2 * HAS_HASH, f"{self.cursor.name}: filters")
+        found = self.cursor.take(16) if filters & HAS_HASH else None
+        numbers = self.raw_bytes, codec, filters % HAS_HASH
+        row = BlockRow(*place, self.reach[0], *numbers, found)
         self.step(self.reach[0] + self.raw_bytes, 0)
         return row
 

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use refrain_protect::ContentHash;
-use refrain_storage::{CachedRanges, Source};
+use refrain_storage::{CachedRanges, NamedRange, Source};
 use refrain_sync::clock::RealClock;
 
 use super::counts::{TierCounts, TierRow};
@@ -15,6 +15,9 @@ use crate::key::Key;
 
 /// The context of the hash of a range's place.
 const CONTEXT: &str = "refrain 1.0 cached range";
+
+/// The context of the hash of a value's name.
+const NAME_CONTEXT: &str = "refrain 1.0 cached value";
 
 /// The tiers of a process, in front of all its sources.
 pub struct Tiers {
@@ -89,7 +92,12 @@ impl TieredSource {
         Key::new(hash.value())
     }
 
-    fn read(&self, key: &Key, offset: u64, length_bytes: usize) -> io::Result<Vec<u8>> {
+    fn read(
+        &self,
+        key: &Key,
+        (offset, length_bytes): (u64, usize),
+        named: Option<&dyn NamedRange>,
+    ) -> io::Result<Vec<u8>> {
         if let Some(found) = self.read_disk(key, offset, length_bytes) {
             return Ok(found);
         }
@@ -101,8 +109,7 @@ impl TieredSource {
             return Ok(found);
         }
         if let Some(shared) = &self.tiers.shared
-            && let Found::Value(found) = shared.get(key, length_bytes)
-            && found.len() == length_bytes
+            && let Some(found) = self.read_shared(shared, key, length_bytes, named)
         {
             self.keep_on_disk(key, offset, &found);
             return Ok(found);
@@ -111,7 +118,7 @@ impl TieredSource {
         let count = self.read_origin(offset, &mut bytes)?;
         bytes.truncate(count);
         if count == length_bytes {
-            self.keep(key, offset, &bytes);
+            self.keep(key, offset, &bytes, named);
         }
         Ok(bytes)
     }
@@ -135,6 +142,32 @@ impl TieredSource {
         }
     }
 
+    fn read_shared(
+        &self,
+        shared: &Arc<SharedTier>,
+        key: &Key,
+        length_bytes: usize,
+        named: Option<&dyn NamedRange>,
+    ) -> Option<Vec<u8>> {
+        let Some(named) = named else {
+            return match shared.get(key, length_bytes) {
+                Found::Value(found) => Some(found).filter(|found| found.len() == length_bytes),
+                Found::Nothing => None,
+            };
+        };
+        // The value is no longer than the range, which says where it is besides.
+        let Found::Value(value) = shared.get(&key_of_name(named), length_bytes) else {
+            return None;
+        };
+        let found = named.range_of(&value);
+        let found = found.filter(|found| found.len() == length_bytes);
+        if found.is_none() {
+            // It passed the check of the node, so somebody made it.
+            self.tiers.origin_counts.corrupt();
+        }
+        found
+    }
+
     fn read_origin(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let (counts, clock) = (&self.tiers.origin_counts, &self.tiers.clock);
         let start_ns = clock.now_ns();
@@ -146,11 +179,17 @@ impl TieredSource {
         read.inspect_err(|_| counts.failed())
     }
 
-    /// Puts a range into all tiers.
-    fn keep(&self, key: &Key, offset: u64, bytes: &[u8]) {
+    /// Puts a range into all tiers. What is not what it is named is not shared.
+    fn keep(&self, key: &Key, offset: u64, bytes: &[u8], named: Option<&dyn NamedRange>) {
         self.keep_on_disk(key, offset, bytes);
-        if let Some(shared) = &self.tiers.shared {
-            shared.store(key, bytes);
+        let Some(shared) = &self.tiers.shared else { return };
+        match named {
+            None => shared.store(key, bytes),
+            Some(named) => {
+                if let Some(value) = named.value_of(bytes) {
+                    shared.store(&key_of_name(named), &value);
+                }
+            }
         }
     }
 
@@ -161,6 +200,13 @@ impl TieredSource {
             self.tiers.disk_counts.failed();
         }
     }
+}
+
+/// What a shared tier knows a named value by.
+fn key_of_name(named: &dyn NamedRange) -> Key {
+    let mut hash = ContentHash::with_context(NAME_CONTEXT);
+    hash.update(&named.name());
+    Key::new(hash.value())
 }
 
 impl Source for TieredSource {
@@ -190,16 +236,26 @@ impl Source for TieredSource {
 }
 
 impl CachedRanges for TieredSource {
-    fn read_cached(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+    fn read_cached(
+        &self,
+        offset: u64,
+        buffer: &mut [u8],
+        named: Option<&dyn NamedRange>,
+    ) -> io::Result<usize> {
         let (key, length_bytes) = (self.key(offset, buffer.len()), buffer.len());
-        let read = || self.read(&key, offset, length_bytes);
+        let read = || self.read(&key, (offset, length_bytes), named);
         let found = self.tiers.flights.get(key, read)?;
         let (part, _) = buffer.split_at_mut(found.len().min(length_bytes));
         part.copy_from_slice(found.get(..part.len()).unwrap_or_default());
         Ok(part.len())
     }
 
-    fn read_anew(&self, offset: u64, buffer: &mut [u8]) -> io::Result<bool> {
+    fn read_anew(
+        &self,
+        offset: u64,
+        buffer: &mut [u8],
+        named: Option<&dyn NamedRange>,
+    ) -> io::Result<bool> {
         let mut bytes = vec![0; buffer.len()];
         let count = self.read_origin(offset, &mut bytes)?;
         if count < bytes.len() || bytes == buffer {
@@ -208,7 +264,7 @@ impl CachedRanges for TieredSource {
         buffer.copy_from_slice(&bytes);
         // Both tiers may have it: which of them was wrong is not known here.
         self.tiers.origin_counts.corrupt();
-        self.keep(&self.key(offset, bytes.len()), offset, &bytes);
+        self.keep(&self.key(offset, bytes.len()), offset, &bytes, named);
         Ok(true)
     }
 }

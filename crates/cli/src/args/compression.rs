@@ -25,6 +25,10 @@ pub struct CompressionArgs {
     /// read decodes whole blocks
     #[arg(long, value_name = "SIZE")]
     pub block_size: Option<Size>,
+    /// State a hash of each block in the index (18 bytes each), by which caches that machines share
+    /// know the blocks that several archives or versions have
+    #[arg(long)]
+    pub block_hashes: bool,
     /// Largest distance of a repeat, which a decoder without seeking must keep in memory. Default:
     /// unlimited; from a pipe or directory to a pipe, 3/8 of the memory, or 1/4 if that is less
     /// than 1G (levels 8 and 9 in pipes: as far as the temporary file goes, or without one as a
@@ -61,6 +65,7 @@ impl CompressionArgs {
             level: self.level.level.map_or(level, Level),
             purpose,
             codec: self.codec.clone(),
+            block_hashes: self.block_hashes,
             block_bytes: self.block_size.map(|size| size.bytes),
             reach_bytes: self.reach.map(|size| size.bytes),
             digests: self.hash.iter().map(|name| name.algorithm()).collect(),

@@ -78,6 +78,7 @@ impl LrzipArgs {
             ("--for", compression.purpose.is_some()),
             ("--codec", compression.codec.is_some()),
             ("--block-size", compression.block_size.is_some()),
+            ("--block-hashes", compression.block_hashes),
             ("--reach", compression.reach.is_some()),
             ("--hash", !compression.hash.is_empty()),
         ];

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use refrain::storage::{CachedRanges, Source};
+use refrain::storage::{CachedRanges, NamedRange, Source};
 use refrain::{Archive, Dialect, ErrorKind, Input, Progress, ReadOptions, archive_identity};
 use refrain_cache::{TieredSource, Tiers};
 use refrain_pool::Cancellation;
@@ -247,16 +247,26 @@ impl WatchedSource {
 }
 
 impl CachedRanges for WatchedSource {
-    fn read_cached(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+    fn read_cached(
+        &self,
+        offset: u64,
+        buffer: &mut [u8],
+        named: Option<&dyn NamedRange>,
+    ) -> io::Result<usize> {
         self.read(|| match self.inner.cache() {
-            Some(cache) => cache.read_cached(offset, buffer),
+            Some(cache) => cache.read_cached(offset, buffer, named),
             None => self.inner.read_at(offset, buffer),
         })
     }
 
-    fn read_anew(&self, offset: u64, buffer: &mut [u8]) -> io::Result<bool> {
+    fn read_anew(
+        &self,
+        offset: u64,
+        buffer: &mut [u8],
+        named: Option<&dyn NamedRange>,
+    ) -> io::Result<bool> {
         let cache = self.inner.cache();
-        cache.map_or(Ok(false), |cache| cache.read_anew(offset, buffer))
+        cache.map_or(Ok(false), |cache| cache.read_anew(offset, buffer, named))
     }
 }
 

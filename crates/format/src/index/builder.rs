@@ -95,6 +95,26 @@ impl IndexBuilder {
             .push(|coder, out| coder.put_block(out, row))
     }
 
+    /// Drops the hashes of blocks, if all of them are in one node: an archive of a single frame has
+    /// none.
+    ///
+    /// # Errors
+    /// None: the rows were made here.
+    pub(crate) fn drop_hashes(&mut self) -> Result<()> {
+        let leaves = &mut self.blocks.leaves;
+        if leaves.open.row_count == 0 || !leaves.closed.is_empty() {
+            return Ok(());
+        }
+        let node = IndexNode::parse(&leaves.open.payload())?;
+        if let Some(mut node) = node
+            && let NodeRows::Blocks(rows) = &mut node.rows
+        {
+            rows.iter_mut().for_each(|row| row.hash = None);
+            *leaves = LevelBuilder::resume(&node, self.node_bytes)?;
+        }
+        Ok(())
+    }
+
     /// Appends an epoch. Its starts follow from the earlier epochs.
     ///
     /// # Errors

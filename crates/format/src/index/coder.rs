@@ -5,6 +5,7 @@ use super::rows::{
     ChildNode, FrameSpan, IndexBlock, IndexEntries, IndexEpoch, IndexMember, IndexName, IndexSlice,
     RowKey,
 };
+use crate::block_hash::BlockHash;
 use crate::bytes::{ByteReader, add_difference, difference, put_varint, put_varints};
 use crate::check::{check_equal, check_limit, check_positive, check_range, check_text};
 use crate::constants::FRAME_HEADER_BYTES;
@@ -15,6 +16,9 @@ use crate::limits::{
     MEMBERS_MAX,
 };
 use crate::member::{MemberEnd, MemberKind, MemberStart};
+
+/// Set in the ids of a block's filters if the block's hash follows.
+const HAS_HASH: u32 = 1 << 16;
 
 /// The state between two rows: where the rows so far end.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,13 +61,22 @@ impl RowCoder {
 
     pub(super) fn take_block(&mut self, reader: &mut ByteReader<'_>) -> Result<IndexBlock> {
         let (frame_offset, frame_bytes) = self.take_span(reader)?;
+        let raw_bytes = add_difference(self.raw_bytes, reader.varint()?);
+        let codec = reader.varint_as("codec")?;
+        let filters = reader.varint_as::<u32>("filters")?;
+        check_limit("filters", u64::from(filters), u64::from(2 * HAS_HASH - 1))?;
+        let [first, second, ..] = filters.to_le_bytes();
         let row = IndexBlock {
             frame_offset,
             frame_bytes,
             store_start: self.start[0],
-            raw_bytes: add_difference(self.raw_bytes, reader.varint()?),
-            codec: reader.varint_as("codec")?,
-            filter_ids: reader.varint_as::<u16>("filters")?.to_le_bytes(),
+            raw_bytes,
+            codec,
+            filter_ids: [first, second],
+            hash: match filters & HAS_HASH {
+                0 => None,
+                _ => Some(BlockHash::take(reader)?),
+            },
         };
         self.step_block(&row)?;
         Ok(row)
@@ -71,9 +84,11 @@ impl RowCoder {
 
     pub(super) fn put_block(&mut self, out: &mut Vec<u8>, row: &IndexBlock) -> Result<()> {
         self.put_span(out, (row.frame_offset, row.frame_bytes))?;
-        let filters = u16::from_le_bytes(row.filter_ids);
+        let [first, second] = row.filter_ids;
+        let filters = u32::from_le_bytes([first, second, u8::from(row.hash.is_some()), 0]);
         put_varint(out, difference(row.raw_bytes, self.raw_bytes));
         put_varints(out, &[u64::from(row.codec), u64::from(filters)]);
+        out.extend(row.hash.iter().flat_map(BlockHash::bytes));
         self.step_block(row)
     }
 

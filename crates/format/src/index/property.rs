@@ -10,6 +10,7 @@ use super::node::{IndexNode, NodeRows, parse_roots};
 use super::rows::{FrameSpan, IndexBlock, IndexEntries, IndexEpoch, IndexMember, IndexSlice};
 use super::table::Index;
 use super::tree::{IndexTree, NodeSource};
+use crate::block_hash::BlockHash;
 use crate::error::FormatError;
 use crate::limits::FIRST_PATH_BYTES_MAX;
 use crate::member::{MemberEnd, MemberKind, MemberStart};
@@ -122,6 +123,8 @@ fn finished(
 impl Index {
     /// Appends a block. Its store offset follows from the blocks before it.
     fn push_block(&mut self, span: FrameSpan, raw_bytes: u64, codec: u16, filter_ids: [u8; 2]) {
+        // Some rows have a hash.
+        let hash = (raw_bytes % 3 == 0).then(|| BlockHash::of(&raw_bytes.to_le_bytes()));
         let before = self.blocks.last();
         self.blocks.push(IndexBlock {
             frame_offset: span.0,
@@ -130,6 +133,7 @@ impl Index {
             raw_bytes,
             codec,
             filter_ids,
+            hash,
         });
     }
 

@@ -1,5 +1,6 @@
 //! The rows of the index.
 
+use crate::block_hash::BlockHash;
 use crate::check::check_equal;
 use crate::entries::EntriesHeader;
 use crate::error::{FormatError, Result};
@@ -27,6 +28,8 @@ pub struct IndexBlock {
     pub codec: u16,
     /// The ids of its filters, 0 for none.
     pub filter_ids: [u8; 2],
+    /// The hash of the block without its place, if the writer states it.
+    pub hash: Option<BlockHash>,
 }
 
 /// The location of an epoch's Extents frame. The epoch's id is the number of its row.

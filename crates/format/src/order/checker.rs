@@ -438,6 +438,7 @@ impl StreamChecker {
             raw_bytes: block.raw_bytes,
             codec: block.coding.codec(),
             filter_ids: block.coding.filter_ids(),
+            hash: None,
         });
         self.block_count += 1;
         self.store_bytes = block.store_end();

@@ -6,7 +6,9 @@ use refrain_codec::{
     BlockDescription, BlockPlan, CodecId, FallbackReason, encode_block, is_slow_to_decode,
     looks_incompressible,
 };
-use refrain_format::{BlockHeader, Coding, FRAME_HEADER_BYTES, SplitPayload, contains_sync};
+use refrain_format::{
+    BlockHash, BlockHeader, Coding, FRAME_HEADER_BYTES, SplitPayload, contains_sync,
+};
 use refrain_protect::{CHECKSUM_CHUNK_BYTES, checksum64, join_chunk_checksums};
 
 use refrain_pool::pool::checkpoint;
@@ -48,6 +50,15 @@ pub(crate) struct BlockFrame {
 }
 
 impl BlockFrame {
+    /// The hash of the block without its place.
+    ///
+    /// # Errors
+    /// None for a frame that an encoder made.
+    pub(crate) fn hash(&self) -> Result<BlockHash> {
+        let pages = self.stored.iter().map(|page| &page[..]);
+        Ok(BlockHash::of_frame(&self.bytes, pages)?)
+    }
+
     pub(crate) fn stored_bytes(&self) -> u64 {
         self.stored.iter().map(|page| page.len() as u64).sum()
     }

@@ -9,7 +9,7 @@ use refrain_format::{
     UntrustedFrameHeader, check_magic, header_by_parity, mended_payload, whole,
 };
 use refrain_pool::stages::stage;
-use refrain_storage::{CachedRanges, HOLE_BYTES, Source};
+use refrain_storage::{CachedRanges, HOLE_BYTES, NamedRange, Source};
 
 use crate::damage::CutOff;
 use crate::error::{Error, ErrorKind, Result};
@@ -420,8 +420,21 @@ pub(crate) fn read_frame_at(
     frame_bytes: Option<u64>,
     limits: &Limits,
 ) -> Result<CheckedFrame> {
+    read_named_frame_at(source, offset, kind, frame_bytes, None, limits)
+}
+
+/// As [`read_frame_at`]; a cache may have it under its name, and then only its payload is that of
+/// the frame.
+pub(crate) fn read_named_frame_at(
+    source: &dyn Source,
+    offset: u64,
+    kind: FrameKind,
+    frame_bytes: Option<u64>,
+    named: Option<&dyn NamedRange>,
+    limits: &Limits,
+) -> Result<CheckedFrame> {
     if let (Some(cache), Some(bytes)) = (source.cache(), frame_bytes)
-        && let Some(frame) = read_cached_frame(cache, source, (offset, bytes), limits)?
+        && let Some(frame) = read_cached_frame((cache, named), source, (offset, bytes), limits)?
         && (frame.header.kind, frame.header.frame_bytes()) == (kind, bytes)
     {
         return Ok(frame);
@@ -451,7 +464,7 @@ const CACHED_BYTES_MAX: u64 = 64 << 20;
 /// # Errors
 /// `Io`.
 fn read_cached_frame(
-    cache: &dyn CachedRanges,
+    (cache, named): (&dyn CachedRanges, Option<&dyn NamedRange>),
     source: &dyn Source,
     (offset, bytes): (u64, u64),
     limits: &Limits,
@@ -462,14 +475,16 @@ fn read_cached_frame(
     }
     let mut frame = zeroed(bytes as usize)?;
     // Its errors are those of the source, which is read once more, with what is known of damage.
-    let Ok(count) = cache.read_cached(offset, &mut frame) else { return Ok(None) };
+    let Ok(count) = cache.read_cached(offset, &mut frame, named) else {
+        return Ok(None);
+    };
     if count < frame.len() {
         return Ok(None);
     }
     if let Some(header) = intact_header(&frame, limits) {
         return Ok(Some(without_header((offset, header), frame)));
     }
-    if !cache.read_anew(offset, &mut frame).unwrap_or(false) {
+    if !cache.read_anew(offset, &mut frame, named).unwrap_or(false) {
         return Ok(None);
     }
     let header = intact_header(&frame, limits);

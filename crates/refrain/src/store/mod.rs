@@ -12,6 +12,7 @@ pub(crate) mod exact_read;
 pub(crate) mod frames;
 pub(crate) mod lrzip;
 pub(crate) mod memory;
+pub(crate) mod named_block;
 pub(crate) mod page;
 pub(crate) mod pipe_copy;
 pub(crate) mod recovery_chain;

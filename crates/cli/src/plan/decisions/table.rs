@@ -340,6 +340,12 @@ pub(super) const DECISIONS: &[(&str, &str, Decision)] = &[
         "block_size",
         Refused(&["refrain compress --format lrz --block-size 1M {file}"]),
     ),
+    ("rfn", "block_hashes", Idle(BOTH_WAYS)),
+    (
+        "*",
+        "block_hashes",
+        Refused(&["refrain compress --format lrz --block-hashes {file}"]),
+    ),
     ("rfn", "reach", Idle(BOTH_WAYS)),
     (
         "*",

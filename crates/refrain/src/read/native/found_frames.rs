@@ -192,6 +192,7 @@ impl FoundFrames {
                     raw_bytes: head.raw_bytes,
                     codec: head.coding.codec(),
                     filter_ids: head.coding.filter_ids(),
+                    hash: None,
                 };
                 seen.block_id = Some(head.block_id);
                 self.blocks.push((block, head.block_id));

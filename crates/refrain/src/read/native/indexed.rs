@@ -10,7 +10,7 @@ use refrain_format::{
 use refrain_pool::Lock;
 use refrain_pool::stages::stage;
 use refrain_protect::HASH_BYTES;
-use refrain_storage::Source;
+use refrain_storage::{NamedRange, Source};
 
 use crate::archive_info::{ArchiveInfo, BlockInfo, CodecUses, codec_name, filters_text};
 use crate::damage::{DamagedPart, DamagedPlace, distinct, in_member};
@@ -44,7 +44,8 @@ use crate::read::store_reader::{
 };
 use crate::read::tree::decoded_frames::DecodedFrames;
 use crate::read::work_meter::WorkMeter;
-use crate::store::frames::{limits_for, read_frame_at};
+use crate::store::frames::{limits_for, read_frame_at, read_named_frame_at};
+use crate::store::named_block::NamedBlock;
 
 /// A native archive, opened for random access. See [`Archive`](crate::Archive).
 pub(crate) struct IndexedArchive {
@@ -93,11 +94,17 @@ impl IndexedBlocks {
     /// The payload of a block's frame, with its checksum verified.
     fn payload(&self, location: &BlockLocation) -> Result<Arc<Vec<u8>>> {
         let mut stage = stage("read", 0);
-        let frame = read_frame_at(
+        let row = match self.source.cache() {
+            Some(_) => self.index.block_at(location.store_start)?,
+            None => None,
+        };
+        let named = row.and_then(NamedBlock::of);
+        let frame = read_named_frame_at(
             &*self.source,
             location.frame_offset,
             FrameKind::Block,
             Some(location.frame_bytes),
+            named.as_ref().map(|named| named as &dyn NamedRange),
             &self.limits,
         )?;
         stage.add_bytes(frame.payload.len() as u64);

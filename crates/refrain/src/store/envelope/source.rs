@@ -15,7 +15,7 @@ use refrain_protect::envelope::{
     AppendixCipher, FileKey, LINK_BYTES, NotAuthentic, RECORD_BYTES, RecordCipher, RunKey,
     SALT_BYTES, SEALED_RECORD_BYTES, run_link,
 };
-use refrain_storage::{CachedRanges, Source};
+use refrain_storage::{CachedRanges, NamedRange, Source};
 
 use super::end::{EnvelopeEnd, FoundEnd, envelope_end, run_end_at, run_start_at};
 use super::run_ending::{RunOrigin, RunWriter, WriterKeys};
@@ -130,13 +130,13 @@ impl SealedRecords {
             let read = self.file.read_at(offset, sealed)?;
             return decrypt(of, first, (sealed, read), is_gone);
         };
-        let read = cache.read_cached(offset, sealed)?;
+        let read = cache.read_cached(offset, sealed, None)?;
         if decrypt(of, first, (sealed, read), is_gone).is_ok() {
             return Ok(());
         }
         // Decrypting has changed some of it.
-        let read = cache.read_cached(offset, sealed)?;
-        cache.read_anew(offset, sealed)?;
+        let read = cache.read_cached(offset, sealed, None)?;
+        cache.read_anew(offset, sealed, None)?;
         decrypt(of, first, (sealed, read), is_gone)
     }
 }
@@ -672,14 +672,25 @@ impl Source for EnvelopeSource {
     }
 }
 
-/// What a cache has of an encrypted archive are its records as they are in the file.
+/// What a cache has of an encrypted archive are its records as they are in the file, which no other
+/// archive has: equal blocks of two archives do not show.
 impl CachedRanges for EnvelopeSource {
-    fn read_cached(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+    fn read_cached(
+        &self,
+        offset: u64,
+        buffer: &mut [u8],
+        _named: Option<&dyn NamedRange>,
+    ) -> io::Result<usize> {
         self.read_as(offset, buffer, Reading::Cached)
     }
 
     /// Records are authentic, wherever they come from.
-    fn read_anew(&self, offset: u64, buffer: &mut [u8]) -> io::Result<bool> {
+    fn read_anew(
+        &self,
+        offset: u64,
+        buffer: &mut [u8],
+        _named: Option<&dyn NamedRange>,
+    ) -> io::Result<bool> {
         self.read_at(offset, buffer).map(|_| false)
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use refrain_format::{
     AnchorsFrame, AnchorsPlace, ArchiveAssembler, ArchiveHeader, BlockHeader, EntriesHeader,
     EpochSums, ExtentsHeader, FinishedArchive, FirstBlock, IndexNode, IndexSlice, MemberEnd,
-    MemberStart, PiecesFrame, archive_id, whole,
+    MemberStart, NodeRows, PiecesFrame, archive_id, whole,
 };
 use refrain_pool::stages::stage;
 use refrain_protect::join_chunk_checksums;
@@ -68,11 +68,20 @@ pub(crate) struct Output<'a> {
     next_ticket: u64,
     /// The generation being written, if there are any.
     generation: Option<GenerationPlan>,
+    /// Whether the index states hashes of blocks.
+    block_hashes: bool,
 }
 
 impl<'a> Output<'a> {
-    pub(crate) fn new(sink: &'a mut dyn Sink, header: &ArchiveHeader) -> Output<'a> {
-        Output::with_bytes(ArchiveBytes::new(sink), *header)
+    pub(crate) fn new(
+        sink: &'a mut dyn Sink,
+        header: &ArchiveHeader,
+        block_hashes: bool,
+    ) -> Output<'a> {
+        Output {
+            block_hashes,
+            ..Output::with_bytes(ArchiveBytes::new(sink), *header)
+        }
     }
 
     fn with_bytes(bytes: ArchiveBytes<'a>, header: ArchiveHeader) -> Output<'a> {
@@ -87,6 +96,7 @@ impl<'a> Output<'a> {
             done: HashMap::new(),
             next_ticket: 0,
             generation: None,
+            block_hashes: false,
         }
     }
 
@@ -108,6 +118,7 @@ impl<'a> Output<'a> {
             archive: Some(archive),
             archive_id,
             generation: Some(plan),
+            block_hashes: states_hashes(edges),
             ..Output::with_bytes(bytes, header)
         })
     }
@@ -235,7 +246,8 @@ impl<'a> Output<'a> {
             Frame::Pieces(pieces) => self.bytes.write(&archive.pieces(&pieces)?)?,
             Frame::Block(header, mut frame) => {
                 let detached_bytes = frame.stored_bytes();
-                archive.block(&header, &mut frame.bytes, detached_bytes)?;
+                let hash = self.block_hashes.then(|| frame.hash()).transpose()?;
+                archive.block_with_hash(&header, &mut frame.bytes, detached_bytes, hash)?;
                 self.bytes.write(&frame.bytes)?;
                 for page in &frame.stored {
                     self.bytes.write(page)?;
@@ -263,6 +275,9 @@ impl<'a> Output<'a> {
         if let Some(generation) = self.generation {
             self.bytes.write(&generation.catalog_frame(&mut archive)?)?;
         }
+        if self.block_hashes && self.bytes.is_retained() {
+            archive.drop_block_hashes()?;
+        }
         let finished = archive.finish()?;
         self.bytes
             .write(&finished.last_bytes)
@@ -271,4 +286,13 @@ impl<'a> Output<'a> {
         let ordinary = finished.end.archive_bytes;
         Ok((smaller.unwrap_or(ordinary), finished))
     }
+}
+
+/// Whether the last block of an index with these right edges has a hash.
+fn states_hashes(edges: &[Vec<Arc<IndexNode>>]) -> bool {
+    let leaves = edges.iter().filter_map(|edge| edge.first());
+    leaves.into_iter().any(|leaf| match &leaf.rows {
+        NodeRows::Blocks(rows) => rows.last().is_some_and(|row| row.hash.is_some()),
+        _ => false,
+    })
 }
