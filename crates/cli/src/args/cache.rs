@@ -72,9 +72,16 @@ pub struct CacheArgs {
     /// Model: kill so many nodes one after the other, each for its share of --for
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub restart: u16,
-    /// Model: replies of so many nodes take 20 times as long, all in the same time
+    /// Let so many nodes be slow. Bench: behind links with --slow-delay and --slow-rate; model:
+    /// their replies take 20 times as long
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub slow: u16,
+    /// Bench: how much later the bytes of a slow node arrive
+    #[arg(long, value_name = "TIME", default_value = "20ms", value_parser = time)]
+    pub slow_delay: Duration,
+    /// Bench: how many bytes a slow node sends in a second (default: as many as it can)
+    #[arg(long, value_name = "SIZE")]
+    pub slow_rate: Option<Size>,
     /// Model: the processes of the readers, each of which learns on its own what nodes do
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub processes: u32,

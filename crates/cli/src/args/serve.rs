@@ -111,19 +111,22 @@ fn client_rule(text: &str) -> Result<ClientRule, String> {
     ClientRule::parse(text).map_err(|error| error.to_string())
 }
 
-/// A number with a unit: seconds, minutes or hours.
+/// A number with a unit: milliseconds, seconds, minutes or hours.
 pub fn time(text: &str) -> Result<Duration, String> {
     let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());
     let number = text[..text.len() - unit.len()].parse::<u64>().ok();
-    let seconds = match unit {
-        "s" | "" => 1,
-        "m" => 60,
-        "h" => 3600,
+    let unit_ms = match unit {
+        "ms" => 1,
+        "s" | "" => 1000,
+        "m" => 60_000,
+        "h" => 3_600_000,
         _ => 0,
     };
-    match number.and_then(|number| number.checked_mul(seconds)) {
-        Some(total) if seconds > 0 => Ok(Duration::from_secs(total)),
-        _ => Err(format!("{text:?} is not a time: a number and s, m or h")),
+    match number.and_then(|number| number.checked_mul(unit_ms)) {
+        Some(total_ms) if unit_ms > 0 => Ok(Duration::from_millis(total_ms)),
+        _ => Err(format!(
+            "{text:?} is not a time: a number and ms, s, m or h"
+        )),
     }
 }
 
@@ -135,6 +138,7 @@ mod tests {
     fn times_have_units() {
         assert_eq!(time("90"), Ok(Duration::from_secs(90)));
         assert_eq!(time("90s"), Ok(Duration::from_secs(90)));
+        assert_eq!(time("250ms"), Ok(Duration::from_millis(250)));
         assert_eq!(time("2m"), Ok(Duration::from_secs(120)));
         assert_eq!(time("1h"), Ok(Duration::from_secs(3600)));
         for wrong in ["", "m", "-1s", "1d", "1.5s", "99999999999999999999h"] {

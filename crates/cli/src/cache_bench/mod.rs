@@ -4,12 +4,14 @@
 //! |---|---|
 //! | `nodes` | processes of memcached or Redis |
 //! | `origin` | what the values are, in a file |
+//! | `links` | slow links to nodes |
 //! | `load` | readers that begin at given times, driven by one thread |
 //! | `trouble` | what is done to whom, and when |
 //! | `settings` | what is measured |
 //! | `report` | numbers, table and JSON |
 //! | `picture` | latency over time |
 
+mod links;
 mod load;
 mod nodes;
 mod origin;
@@ -25,6 +27,7 @@ use refrain_cache::{Client, Engine, Node};
 
 use crate::args::{CacheClient, CacheEngine};
 use crate::failure::{Failure, Result};
+use links::{Links, Slowness};
 use load::Load;
 use nodes::Nodes;
 use origin::Origin;
@@ -71,7 +74,19 @@ fn measure_one(settings: &Settings<'_>, kind: CacheClient, origin: &Origin) -> R
         CacheEngine::Memcached => Engine::Memcached,
         CacheEngine::Redis => Engine::Redis,
     };
-    let addresses = nodes.addresses();
+    let mut addresses = nodes.addresses();
+    let first_slow = usize::from(args.stop) + usize::from(args.kill);
+    let slow = addresses.iter_mut().skip(first_slow);
+    let slow: Vec<_> = slow.take(usize::from(args.slow)).collect();
+    let behind: Vec<_> = slow.iter().map(|address| **address).collect();
+    let slowness = Slowness {
+        delay: args.slow_delay,
+        bytes_per_second: args.slow_rate.map(|rate| rate.bytes),
+    };
+    let links = Links::start(&behind, slowness)?;
+    for (address, link) in slow.into_iter().zip(links.addresses()) {
+        *address = *link;
+    }
     let listed: Vec<_> = addresses
         .into_iter()
         .map(|address| Node {
@@ -86,7 +101,7 @@ fn measure_one(settings: &Settings<'_>, kind: CacheClient, origin: &Origin) -> R
     }
     let client = Client::new(engine, listed, rules);
     let before = nodes.reads_served()?;
-    let trouble = Trouble::new(args, engine, nodes.len());
+    let trouble = Trouble::new(args, engine, nodes.len(), links);
     let samples = Load::new(settings, &client, origin).run(&mut nodes, trouble)?;
     if settings.cancellation.is_cancelled() {
         return Err(Failure::Storage(std::io::ErrorKind::Interrupted.into()));

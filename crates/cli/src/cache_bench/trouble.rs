@@ -8,6 +8,7 @@ use refrain_cache::client::VALUE_BYTES_MAX;
 use refrain_cache::engine::Reply;
 use refrain_cache::{Engine, Key};
 
+use super::links::Links;
 use super::nodes::{Nodes, connected};
 use crate::args::CacheArgs;
 use crate::failure::{Failure, Result};
@@ -18,6 +19,8 @@ pub struct Trouble {
     ends: Duration,
     stopped: Vec<usize>,
     killed: Vec<usize>,
+    /// To the nodes that come behind these.
+    links: Links,
     is_flipped: bool,
     flipper: Option<Flipper>,
     engine: Engine,
@@ -32,8 +35,8 @@ enum State {
 }
 
 impl Trouble {
-    /// What the command line says, for so many nodes.
-    pub fn new(args: &CacheArgs, engine: Engine, nodes: usize) -> Trouble {
+    /// What the command line says, for so many nodes, some of which are behind links.
+    pub fn new(args: &CacheArgs, engine: Engine, nodes: usize, links: Links) -> Trouble {
         let stop = usize::from(args.stop).min(nodes);
         let kill = (stop + usize::from(args.kill)).min(nodes);
         Trouble {
@@ -41,6 +44,7 @@ impl Trouble {
             ends: args.well + args.sick,
             stopped: (0..stop).collect(),
             killed: (stop..kill).collect(),
+            links,
             is_flipped: args.flip,
             flipper: None,
             engine,
@@ -72,12 +76,14 @@ impl Trouble {
                     .iter()
                     .for_each(|node| nodes.set_stopped(*node, true));
                 self.killed.iter().for_each(|node| nodes.kill(*node));
+                self.links.set_slow(true);
             }
             State::During if elapsed >= self.ends => {
                 self.state = State::After;
                 self.stopped
                     .iter()
                     .for_each(|node| nodes.set_stopped(*node, false));
+                self.links.set_slow(false);
                 for node in &self.killed {
                     nodes.start_again(*node)?;
                 }

@@ -65,11 +65,11 @@ fn check(args: &CacheArgs) -> Result<()> {
     let is_bench = args.action == CacheAction::Bench;
     let of_model = [
         ("--restart", args.restart > 0),
-        ("--slow", args.slow > 0),
         ("--processes", args.processes > 1),
         ("--calibration", args.calibration.is_some()),
     ];
     let of_bench = [
+        ("--slow-rate", args.slow_rate.is_some()),
         ("--flip", args.flip),
         ("--cold", args.cold),
         ("--picture", args.picture.is_some()),

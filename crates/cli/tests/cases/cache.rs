@@ -33,6 +33,7 @@ fn no_read_is_lost_or_wrong_whatever_happens_to_nodes() {
     for (trouble, program) in [
         ("--stop 1", "memcached"),
         ("--stop 1 --kill 1", "memcached"),
+        ("--slow 2 --slow-delay 5ms --slow-rate 20M", "memcached"),
         ("--flip", "memcached"),
         ("--engine redis --stop 1 --kill 1", "redis-server"),
         ("--engine redis --flip", "redis-server"),
@@ -76,7 +77,10 @@ fn what_cannot_be_measured_is_refused() {
         ),
         ("cache bench --nodes 0", "--nodes"),
         ("cache bench --nodes 500", "at most 200"),
-        ("cache bench --slow 1", "--slow is for `simulate`"),
+        (
+            "cache simulate --slow-rate 1M",
+            "--slow-rate is for `bench`",
+        ),
         ("cache simulate --flip", "--flip is for `bench`"),
         (
             "cache simulate --nodes 10 --slow 8 --restart 3",

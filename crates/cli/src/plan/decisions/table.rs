@@ -670,6 +670,8 @@ pub(super) const DECISIONS: &[(&str, &str, Decision)] = &[
     ),
     ("cache", "restart", Acts),
     ("cache", "slow", Acts),
+    ("cache", "slow_delay", Acts),
+    ("cache", "slow_rate", Acts),
     ("cache", "processes", Acts),
     ("cache", "calibration", Acts),
     ("cache", "picture", Acts),
