@@ -4,13 +4,14 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use rustix::buffer::spare_capacity;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, ipproto, sockopt};
 
 use crate::engine::{Engine, Reply, ReplyParser};
 
-/// What is read at once.
-const READ_BYTES: usize = 64 << 10;
+/// What is read at once before it is known how long the value is.
+const READ_BYTES: usize = 2 << 10;
 
 /// A socket that does not block, a request that is sent on it, and the reply as far as it is there.
 pub(super) struct Exchange {
@@ -89,18 +90,24 @@ impl Exchange {
         }
         let mut buffer = [0; READ_BYTES];
         loop {
-            match rustix::net::recv(&self.socket, &mut buffer, RecvFlags::empty()) {
+            let flags = RecvFlags::empty();
+            let received = match self.parser.value() {
+                Some(value) => rustix::net::recv(&self.socket, spare_capacity(value), flags),
+                None => rustix::net::recv(&self.socket, &mut buffer, flags),
+            };
+            let reply = match received {
                 Ok((0, _)) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(_) if self.parser.value().is_some() => self.parser.value_grew(),
                 Ok((count, _)) => {
                     let bytes = buffer.get(..count).unwrap_or_default();
-                    let reply = self.parser.take(bytes, value_bytes_max);
-                    if let Some(reply) = reply.map_err(io::Error::other)? {
-                        return Ok(Some(reply));
-                    }
+                    self.parser.take(bytes, value_bytes_max)
                 }
                 Err(Errno::AGAIN) => return Ok(None),
-                Err(Errno::INTR) => {}
+                Err(Errno::INTR) => continue,
                 Err(error) => return Err(error.into()),
+            };
+            if let Some(reply) = reply.map_err(io::Error::other)? {
+                return Ok(Some(reply));
             }
         }
     }

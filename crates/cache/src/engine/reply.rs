@@ -44,7 +44,7 @@ pub struct ReplyParser {
     /// What a line with its end says.
     parse_line: fn(&str) -> Option<Line>,
     line: Vec<u8>,
-    /// The value, and how many bytes of it and of its line end are missing.
+    /// The value as far as it is there, and its size with its line end.
     value: Option<(Vec<u8>, usize)>,
     is_won: bool,
 }
@@ -82,14 +82,27 @@ impl ReplyParser {
                 return if bytes.is_empty() { Ok(Some(reply)) } else { Err(self.bad()) };
             }
         }
-        let Some((value, missing)) = &mut self.value else { return Ok(None) };
-        let count = bytes.len().min(*missing);
-        value.extend_from_slice(bytes.split_at(count).0);
-        *missing -= count;
-        if *missing > 0 {
+        if let Some((value, size)) = &mut self.value {
+            // One byte too many is enough to see that.
+            let count = bytes.len().min((*size + 1).saturating_sub(value.len()));
+            value.extend_from_slice(bytes.split_at(count).0);
+        }
+        self.value_grew()
+    }
+
+    /// The value as far as it is there, with room for the rest of it, if it is the value that comes
+    /// next: who appends to it saves a copy.
+    pub(crate) fn value(&mut self) -> Option<&mut Vec<u8>> {
+        self.value.as_mut().map(|(value, _)| value)
+    }
+
+    /// Takes what was appended to the [value](Self::value), as [`take`](Self::take).
+    pub(crate) fn value_grew(&mut self) -> Result<Option<Reply>, BadReply> {
+        let Some((value, size)) = &mut self.value else { return Ok(None) };
+        if value.len() < *size {
             return Ok(None);
         }
-        if count < bytes.len() || !value.ends_with(b"\r\n") {
+        if value.len() > *size || !value.ends_with(b"\r\n") {
             return Err(self.bad());
         }
         value.truncate(value.len() - 2);
@@ -112,7 +125,8 @@ impl ReplyParser {
             Some(Line::Reply(reply)) => Ok(Some(reply)),
             Some(Line::Value { bytes, is_won }) if bytes <= value_bytes_max => {
                 self.is_won = is_won;
-                self.value = Some((Vec::with_capacity(bytes + 2), bytes + 2));
+                // With room for a byte too many, which would not be seen otherwise.
+                self.value = Some((Vec::with_capacity(bytes + 3), bytes + 2));
                 Ok(None)
             }
             _ => Err(self.bad()),
