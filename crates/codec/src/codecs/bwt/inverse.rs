@@ -1,5 +1,5 @@
 //! The inverse Burrows–Wheeler transform, many chains at once: one byte per step for up to 2^24
-//! rows (`packed.rs`), two for more.
+//! bytes (`packed.rs`), two for more.
 //!
 //! Row `r` of the sorted matrix leads to the row of the suffix that is one byte shorter. Following
 //! these links gives the text, with one cache miss per byte. Storing the successor of the successor
@@ -29,8 +29,8 @@ const PIECE_LINKS: usize = 1 << 14;
 const PIECE_PAIRS: usize = 1 << 9;
 
 pub(super) struct Inverse {
-    /// The maximum number of rows whose links are packed.
-    packed_rows_max: usize,
+    /// The maximum length of a text whose links are packed.
+    packed_bytes_max: usize,
     /// For each row, the row of the suffix that is two bytes shorter; or packed.
     links: Vec<ChainRow>,
     directory: PairDirectory,
@@ -41,7 +41,7 @@ pub(super) struct Inverse {
 impl Default for Inverse {
     fn default() -> Self {
         Self {
-            packed_rows_max: packed::ROWS_MAX,
+            packed_bytes_max: packed::LENGTH_BYTES_MAX,
             links: Vec::new(),
             directory: PairDirectory::default(),
             pair_rows: Vec::new(),
@@ -67,7 +67,7 @@ impl Inverse {
         let additional = rows.saturating_sub(self.links.len());
         self.links.try_reserve_exact(additional).ok()?;
         host.resize(&mut self.links, rows);
-        if rows <= self.packed_rows_max {
+        if transform.len() <= self.packed_bytes_max {
             packed::link(host, transform, primary, &mut self.links);
             return Some(());
         }
@@ -98,7 +98,7 @@ impl Inverse {
         length_bytes: usize,
         text: &mut [u8],
     ) {
-        if length_bytes < self.packed_rows_max {
+        if length_bytes <= self.packed_bytes_max {
             return packed::follow(host, &self.links, starts, length_bytes, text);
         }
         let chunks = text.chunks_mut(sampling_bytes(length_bytes));

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 /// With packed links, as for short texts, and with those of two bytes, as for long ones.
 fn inverses() -> [Inverse; 2] {
     let pairs = Inverse {
-        packed_rows_max: 0,
+        packed_bytes_max: 0,
         ..Inverse::default()
     };
     [Inverse::default(), pairs]
@@ -65,6 +65,28 @@ fn texts_round_trip() {
         check(&random_bytes(length, 2), false);
         check(&b"ab".repeat(length)[..length], false);
     }
+}
+
+/// The longest text whose links are packed has rows of all 24 bits.
+#[test]
+fn packed_links_reach_the_last_row() {
+    let raw = random_bytes(packed::LENGTH_BYTES_MAX, 3);
+    let (mut transform, mut starts) = (raw.clone(), Vec::new());
+    forward(
+        Host::default(),
+        &mut transform,
+        &mut Vec::new(),
+        &mut starts,
+    )
+    .unwrap();
+    let mut inverse = Inverse::default();
+    inverse
+        .prepare(Host::default(), &transform, starts[0])
+        .unwrap();
+    assert!(inverse.directory.bytes.is_empty(), "links of two bytes");
+    let mut decoded = vec![0; raw.len()];
+    inverse.follow(Host::default(), &starts, raw.len(), &mut decoded);
+    assert!(decoded == raw);
 }
 
 #[test]

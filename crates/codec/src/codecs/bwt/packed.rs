@@ -1,16 +1,18 @@
-//! The inverse transform of up to 2^24 rows: one byte per step, which the link itself contains.
+//! The inverse transform of up to 2^24 bytes: one byte per step, which the link itself contains.
 //!
 //! A link is the row of the suffix that is one byte shorter, and the byte between them: 24 and 8
-//! bits. Making them takes a single pass that writes to 256 places in turn, so blocks of up to 16
-//! MiB are faster this way than by the links of two bytes of `inverse.rs`, for which two passes
-//! write to 65,536 places and each step searches for its bytes.
+//! bits. The empty suffix, row 0, has no link, and other rows count from 0 here: so the rows of a
+//! block of 16 MiB, one more than its bytes, have 24 bits. Making them takes a single pass that
+//! writes to 256 places in turn, so blocks of up to 16 MiB are faster this way than by the links of
+//! two bytes of `inverse.rs`, for which two passes write to 65,536 places and each step searches
+//! for its bytes.
 
 use super::histogram::histogram;
 use super::transform::{CHAINS_MAX, ChainRow, sampling_bytes};
 use crate::host::Host;
 
-/// The maximum number of rows of the matrix.
-pub(super) const ROWS_MAX: usize = 1 << ROW_BITS;
+/// The maximum length of a text.
+pub(super) const LENGTH_BYTES_MAX: usize = 1 << ROW_BITS;
 const ROW_BITS: u32 = u32::BITS - u8::BITS;
 /// The links made between two check-ins, at 2 to 3 ns each,
 const PIECE_LINKS: usize = 1 << 16;
@@ -19,24 +21,24 @@ const PIECE_STEPS: usize = 1 << 9;
 /// and those whose bytes are collected before they are written to the text.
 const LINE_STEPS: usize = 64;
 
-/// Sets the links of all rows, one more than the bytes of `transform`, of which `primary` is the
-/// row of the text.
+/// Sets the links of all rows but the first, as many as the bytes of `transform`, of which
+/// `primary` is the row of the text.
 pub(super) fn link(host: Host, transform: &[u8], primary: ChainRow, links: &mut [ChainRow]) {
-    let mut row = 1;
+    let mut row = 0;
     let mut next_rows = histogram(host, transform).map(|count| {
         let first = row;
         row += count;
         first
     });
-    // The empty suffix: valid blocks do not follow this link.
-    links[0] = 0;
     let (below, above) = transform.split_at(primary as usize);
     for (part, first_row) in [(below, 0), (above, primary + 1)] {
         for (piece, index) in part.chunks(PIECE_LINKS).zip(0..) {
             let first_row = first_row + index * PIECE_LINKS as ChainRow;
             for (&byte, row) in piece.iter().zip(first_row..) {
                 let longer = &mut next_rows[usize::from(byte)];
-                links[*longer as usize] = row << u8::BITS | ChainRow::from(byte);
+                // The suffix of one byte leads nowhere: valid blocks do not follow its link.
+                let shorter = row.saturating_sub(1);
+                links[*longer as usize] = shorter << u8::BITS | ChainRow::from(byte);
                 *longer += 1;
             }
             (host.check_in)();
@@ -45,7 +47,7 @@ pub(super) fn link(host: Host, transform: &[u8], primary: ChainRow, links: &mut 
 }
 
 /// Writes the first `text.len()` bytes of the text of a transform of `length_bytes`. `starts` are
-/// the rows of its chains.
+/// the rows of its chains, 1 to `length_bytes`.
 pub(super) fn follow(
     host: Host,
     links: &[ChainRow],
@@ -57,7 +59,7 @@ pub(super) fn follow(
     let mut texts: Vec<&mut [u8]> = chunks.take(starts.len()).collect();
     let mut rows = [0; CHAINS_MAX];
     for (row, &start) in rows.iter_mut().zip(starts) {
-        *row = start;
+        *row = start - 1;
     }
     let mut done = 0;
     // No chain is longer than the one before it: the last one ends first.
