@@ -18,3 +18,11 @@ impl CodecId {
     /// A codec named by a UUID, the first 16 bytes of its parameters.
     pub const NAMED: Self = Self(255);
 }
+
+/// A build for WebAssembly has no table of names.
+#[cfg(target_family = "wasm")]
+impl std::fmt::Display for CodecId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "#{}", self.0)
+    }
+}

@@ -36,12 +36,17 @@
 
 // Only files that state why at their head contain `unsafe`.
 #![deny(unsafe_code)]
+// Encoders are not called there.
+#![cfg_attr(target_family = "wasm", allow(dead_code, unused_imports))]
 
 mod arithmetic;
 mod codec;
 mod codecs;
+#[cfg(not(target_family = "wasm"))]
 mod decode;
+#[cfg(not(target_family = "wasm"))]
 mod description;
+#[cfg(not(target_family = "wasm"))]
 mod encode;
 mod error;
 mod filter;
@@ -49,15 +54,20 @@ mod host;
 mod id;
 mod library_memory;
 mod params;
+#[cfg(not(target_family = "wasm"))]
 mod plan;
 #[cfg(any(test, feature = "property"))]
 pub mod property;
 mod raw_length;
+#[cfg(not(target_family = "wasm"))]
 mod registry;
 mod sample;
 mod settings;
+#[cfg(any(test, feature = "single"))]
+pub mod single;
 #[cfg(any(test, feature = "property"))]
 mod test_data;
+#[cfg(not(target_family = "wasm"))]
 mod trial;
 mod workspace;
 
@@ -65,8 +75,11 @@ mod workspace;
 mod tests;
 
 pub use codec::{Codec, CodecDescription, OnIncompressible};
+#[cfg(not(target_family = "wasm"))]
 pub use decode::{decode, decode_damaged, decode_into, decode_memory_bytes, decode_prefix};
+#[cfg(not(target_family = "wasm"))]
 pub use description::{BlockDescription, FallbackReason, UntrustedBlockDescription};
+#[cfg(not(target_family = "wasm"))]
 pub use encode::{encode_block, encode_memory_bytes, fits_memory, looks_incompressible};
 pub use error::{Error, Result};
 pub use filter::arm64_decode_at;
@@ -76,8 +89,10 @@ pub use host::Host;
 pub use id::CodecId;
 pub use library_memory::create_with_memory;
 pub use params::{MAX_PARAMS_BYTES, Params};
+#[cfg(not(target_family = "wasm"))]
 pub use plan::{BlockPlan, TunedCodec};
 pub use raw_length::MAX_RAW_LENGTH_BYTES;
+#[cfg(not(target_family = "wasm"))]
 pub use registry::{by_id, by_name, codecs, is_slow_to_decode, supported};
 pub use settings::Settings;
 pub use workspace::Workspace;

@@ -10,12 +10,13 @@ use crate::archive::ArchiveHeader;
 use crate::block::BlockHeader;
 use crate::block_hash::BlockHash;
 use crate::constants::{FRAME_HEADER_BYTES, FrameKind, MAGIC, TAIL_BYTES};
+use crate::decoder::DecoderHeader;
 use crate::end::{ArchiveEnd, ExtentTotals, Tail};
 use crate::entries::EntriesHeader;
 use crate::error::{FormatError, Result};
 use crate::extents::ExtentsHeader;
 use crate::frame::{
-    FLAG_SKIPPABLE, UntrustedFrameHeader, complete_frame, finish_header, set_generation,
+    FLAG_KEEP, FLAG_SKIPPABLE, UntrustedFrameHeader, complete_frame, finish_header, set_generation,
 };
 use crate::generation::{AnchorsFrame, Catalog, GenerationStart, PiecesFrame};
 use crate::index::{
@@ -51,6 +52,8 @@ pub struct ArchiveAssembler {
     view_bytes: u64,
     entries_frames: u64,
     generation: u16,
+    /// The offset of the latest Decoder frame.
+    last_decoder: Option<u64>,
 }
 
 /// A complete archive.
@@ -98,6 +101,7 @@ impl ArchiveAssembler {
             view_bytes: 0,
             entries_frames: 0,
             generation: 0,
+            last_decoder: None,
         }
     }
 
@@ -123,6 +127,7 @@ impl ArchiveAssembler {
             fallback_count: base.end.fallback_count,
             entries_frames,
             generation: base.generation.saturating_add(1),
+            last_decoder: base.end.last_decoder,
             ..Self::empty(base.archive_id)
         };
         let start = GenerationStart {
@@ -161,6 +166,27 @@ impl ArchiveAssembler {
     /// The frame is not allowed here, or a value is out of its range.
     pub fn pieces(&mut self, pieces: &PiecesFrame) -> Result<Vec<u8>> {
         self.skippable(FrameKind::Pieces, &pieces.to_payload()?)
+    }
+
+    /// Adds a frame with this decoder, whose distance is set, and its module. Returns it.
+    ///
+    /// # Errors
+    /// The frame is not allowed here, or the module is too large.
+    pub fn decoder(&mut self, header: &DecoderHeader, module: &[u8]) -> Result<Vec<u8>> {
+        let offset = self.archive_bytes();
+        let back_bytes = self
+            .last_decoder
+            .map_or(0, |last| offset.saturating_sub(last));
+        let header = DecoderHeader {
+            back_bytes,
+            ..*header
+        };
+        let payload = header.to_payload(module)?;
+        let flags = FLAG_SKIPPABLE | FLAG_KEEP;
+        let frame = self.complete(complete_frame(FrameKind::Decoder, flags, &payload, 0, 0));
+        self.feed(&frame, &Payload::Skipped)?;
+        self.last_decoder = Some(offset);
+        Ok(frame)
     }
 
     /// Sets how many bytes of rows a node of the index may have; call it before the first frame
@@ -489,6 +515,7 @@ impl ArchiveAssembler {
                 fallback_count: self.fallback_count,
                 root_hash: self.checker.root_hash(),
                 generation: self.checker.generation_end(),
+                last_decoder: self.last_decoder,
             };
             let frame = self.complete(end.to_frame(roots, self.archive_id, sequence)?);
             if frame.len() as u64 == frame_bytes {

@@ -4,6 +4,7 @@
 use crate::bytes::{ByteReader, put_varints};
 use crate::check::{check_at_most, check_equal, check_range};
 use crate::constants::{FRAME_HEADER_BYTES, FrameKind, TAIL_BYTES, TAIL_MAGIC};
+use crate::decoder::{last_decoder, put_last_decoder};
 use crate::error::{FormatError, Result};
 use crate::frame::{UntrustedFrameHeader, complete_frame};
 use crate::generation::GenerationEnd;
@@ -32,6 +33,8 @@ pub struct ArchiveEnd {
     pub root_hash: [u8; 32],
     /// What only generations from 1 on state.
     pub generation: Option<GenerationEnd>,
+    /// The offset of the latest Decoder frame; `None` if the archive carries no decoders.
+    pub last_decoder: Option<u64>,
 }
 
 /// Totals that depend on the extents of all epochs, with references resolved.
@@ -90,9 +93,10 @@ impl ArchiveEnd {
             fallback_count,
             root_hash: reader.array()?,
             generation: None,
+            last_decoder: None,
         };
         end.generation = GenerationEnd::take(&mut reader, member_count)?;
-        take_extensions(reader)?;
+        end.last_decoder = last_decoder(&take_extensions(reader)?)?;
         end.check()?;
         Ok(end)
     }
@@ -118,6 +122,9 @@ impl ArchiveEnd {
         fields.extend(self.root_hash);
         if let Some(generation) = &self.generation {
             generation.put(&mut fields);
+        }
+        if let Some(offset) = self.last_decoder {
+            put_last_decoder(&mut fields, offset);
         }
         let mut payload = head_of(&fields);
         payload.extend_from_slice(roots);
@@ -314,6 +321,7 @@ mod tests {
             fallback_count: 0,
             root_hash: [3; 32],
             generation: None,
+            last_decoder: None,
         }
     }
 

@@ -64,6 +64,7 @@ mod check;
 pub mod coding;
 mod columns;
 pub mod constants;
+pub mod decoder;
 pub mod end;
 pub mod entries;
 pub mod envelope;
@@ -100,6 +101,7 @@ pub use block::{BlockHeader, PieceChecksums, block_frame_overhead_max};
 pub use block_hash::BlockHash;
 pub use coding::{CODEC_NAMED, CODEC_NONE, Coding};
 pub use constants::{FRAME_HEADER_BYTES, FrameKind, MAGIC, SYNC, TAIL_BYTES, TAIL_MAGIC};
+pub use decoder::{DECODERS_MAX, DecoderHeader, DecoderRole, MODULE_BYTES_MAX};
 pub use end::{ArchiveEnd, ExtentTotals, Tail};
 pub use entries::{
     ENTRIES_PER_BATCH, EntriesHeader, EntryListChecker, LinkTargets, PackedEntries, check_storable,

@@ -21,6 +21,7 @@ use crate::store::envelope::sink::EnvelopeSink;
 use crate::tuning::{RUN_BYTES_MAX, Tuning};
 use crate::write::input::{MemberInput, PreparedMembers, send_problems};
 use crate::write::native::assemble::{Assembler, NativeEncoding, ProgressCounts};
+use crate::write::native::carried;
 use crate::write::native::continuation::Continuation;
 use crate::write::native::copied::CopiedMembers;
 use crate::write::native::holes::epoch_bytes_max;
@@ -306,6 +307,7 @@ fn compress_prepared(
         inputs,
         temporary: options.temporary.as_ref().filter(|_| inputs.spills()),
         reach_bytes,
+        decoders_bytes: decoders_bytes_max(options),
         sparse_bytes: prepared.sparse_bytes,
         block_hashes: options.block_hashes,
         digests: &options.digests,
@@ -352,8 +354,10 @@ fn reach(
         )));
     }
     let block_bytes = tuning.rules.block_bytes;
-    let reach_min = (block_bytes * 4).max(reach_bytes_min(block_bytes));
-    let epoch_bytes = epoch_bytes_within(reach, block_bytes).filter(|_| reach >= reach_min);
+    let decoders_bytes = decoders_bytes_max(options);
+    let reach_min = (block_bytes * 4).max(reach_bytes_min(block_bytes)) + decoders_bytes;
+    let epoch_bytes = epoch_bytes_within(reach - decoders_bytes.min(reach), block_bytes)
+        .filter(|_| reach >= reach_min);
     let epoch_bytes = epoch_bytes.ok_or_else(|| {
         Error::limit(format!(
             "a reach of {} is too small: with these blocks it must be at least {}",
@@ -365,6 +369,11 @@ fn reach(
         reach_bytes: reach,
         epoch_bytes,
     })
+}
+
+/// An upper bound on the decoders that the archive carries, in bytes; 0 for none.
+fn decoders_bytes_max(options: &CompressOptions) -> u64 {
+    if options.carry_decoders { carried::decoders_bytes_max() } else { 0 }
 }
 
 /// The default reach from pipe to pipe, where both sides keep that much of the archive in memory:
@@ -389,6 +398,8 @@ struct Run<'a> {
     /// Where old pages go that no source can supply.
     temporary: Option<&'a TemporarySpace>,
     reach_bytes: u64,
+    /// An upper bound on the decoders that the archive carries, in bytes; 0 for none.
+    decoders_bytes: u64,
     /// The size of the largest sparse member.
     sparse_bytes: u64,
     /// Whether the index states hashes of blocks.
@@ -448,7 +459,10 @@ impl Run<'_> {
         let context = pipeline_context(self.tuning, &self.budget, spill.clone(), trails);
         let block_bytes = self.tuning.rules.block_bytes;
         let limits = ReachLimits {
-            stated_bytes: Some(self.reach_bytes).filter(|&bytes| bytes != REACH_UNLIMITED),
+            // Wherever decoders are, what extents refer to is within the rest.
+            stated_bytes: Some(self.reach_bytes)
+                .filter(|&bytes| bytes != REACH_UNLIMITED)
+                .map(|bytes| bytes - self.decoders_bytes.min(bytes)),
             copies_bytes: (history.makes_copies()).then_some(self.budget.copies_bytes),
             store_bytes: (self.temporary)
                 .filter(|_| self.inputs.decodes_slowly)
@@ -470,7 +484,13 @@ impl Run<'_> {
         let base = continuation.as_ref().map(|earlier| earlier.plan.base);
         let mut window = reference_window(memory_bytes);
         let (output, anchors) = match continuation {
-            None => (Output::new(sink, &self.header(), self.block_hashes), None),
+            None => {
+                let output = Output::new(sink, &self.header(), self.block_hashes);
+                let is_carrying = self.decoders_bytes > 0;
+                let output =
+                    if is_carrying { output.carrying_decoders(block_bytes) } else { output };
+                (output, None)
+            }
             Some(earlier) => {
                 window = window.min(earlier.plan.base.archive.reference_window);
                 let output = Output::of_generation(sink, earlier.plan, &earlier.edges)?;

@@ -178,6 +178,9 @@ pub struct CompressOptions {
     pub recovery: Option<RecoveryShare>,
     /// For whom the archive is encrypted; `None`: it is not.
     pub encryption: Option<Encryption>,
+    /// Whether the archive carries a decoder, as a WebAssembly module of at most 100 KiB, for each
+    /// codec and filter that it uses. [`add`](crate::add()) carries none.
+    pub carry_decoders: bool,
     /// Who signs the archive; `None`: nobody.
     pub signing_key: Option<Arc<SigningKey>>,
     /// [`add`](crate::add()) reads what seems unchanged as well, and compares it with what the
@@ -203,6 +206,7 @@ impl Default for CompressOptions {
             digests: Vec::new(),
             recovery: None,
             encryption: None,
+            carry_decoders: false,
             signing_key: None,
             force_read: false,
             writer_state: None,

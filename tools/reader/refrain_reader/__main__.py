@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from . import archive as archives
-from . import extract, listing, signatures, signers, view
+from . import coding, extract, listing, signatures, signers, view
 from . import repair as healing
 from .archive import Archive, Indexed
 from .contents import Member
@@ -43,6 +43,8 @@ class Parser(argparse.ArgumentParser):
 
 NAME_HELP = "a member, or MEMBER/PATH for an entry of a tree; repair: the file to write"
 
+DECODERS_HELP = "carried: know no codec, run what the archive carries; DIR: what is there"
+
 SIGNER_HELP = "a key of minisign or SSH; one of those that are given must have signed"
 
 
@@ -53,6 +55,7 @@ def parser() -> Parser:
     made.add_argument("archive", help="'-' is standard input, which is read from front to back")
     made.add_argument("name", nargs="?", help=NAME_HELP)
     made.add_argument("--mode", choices=MODES, help="how to read; default: index")
+    made.add_argument("--decoders", default="own", help=DECODERS_HELP)
     made.add_argument("--exact", action="store_true", help="list: every field, for programs")
     made.add_argument("--password-file", help="the password of an encrypted archive")
     made.add_argument("--identity", help="a file with secret keys of age, or one of OpenSSH")
@@ -277,10 +280,20 @@ def run(arguments: argparse.Namespace) -> None:
         extract_all(found, name, arguments.directory)
 
 
+def use_carried(where: str) -> None:
+    """For this process: codecs and filters are modules that the archive carries, or files."""
+    from .carried import Carried, from_directory  # only here, because few need its interpreter
+
+    coding.OUTSIDE.append(Carried() if where == "carried" else from_directory(Path(where)))
+
+
 def main() -> int:
     """Exit codes: 1 usage and files, 2 damaged, 3 unsupported, 4 limit."""
     try:
-        run(parsed())
+        arguments = parsed()
+        if arguments.decoders != "own":
+            use_carried(arguments.decoders)
+        run(arguments)
     except ReaderError as error:
         print(f"refrain_reader: {error}", file=sys.stderr)
         return error.exit_code

@@ -6,15 +6,17 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from . import coding
 from . import heads as h
 from .chain import Chain, check_magic, frames_of_whole
 from .contents import Contents, Member, Sums, check_entries
 from .entries import Entry, unpack
-from .errors import Unsupported, need, within
+from .errors import Limit, Unsupported, need, within
 from .extents import Epoch, Resolver, parse_section, unpack_section
 from .frames import (
     ARCHIVE,
     BLOCK,
+    DECODER,
     END,
     ENTRIES,
     EXTENTS,
@@ -46,7 +48,7 @@ from .index import (
     check_roots,
     parse_roots,
 )
-from .limits import ARCHIVES_MAX
+from .limits import ARCHIVES_MAX, DECODERS_MAX
 from .slices import slices
 from .sources import File
 from .store import decode_block
@@ -197,6 +199,7 @@ class Indexed(Archive, Resolver):
         self.end = h.parse_end(place.last)
         roots = parse_roots(place.last)
         check_roots(self.end, roots)
+        self.find_decoders()
         self.index = Index(roots, lambda offset, size: self.load(offset, size, INDEX))
         self.root_hash = self.end.root_hash
         self.head = h.parse_archive(self.load(len(MAGIC), None, ARCHIVE))
@@ -204,6 +207,19 @@ class Indexed(Archive, Resolver):
         self.contents = Contents(self, self)
         self.known_epochs: dict[int, Epoch] = {}
         self.block: tuple[int, bytes] = (-1, b"")
+
+    def find_decoders(self) -> None:
+        """Gives the decoders that the archive carries to those who want them."""
+        for outside in coding.OUTSIDE:
+            offset, back = self.end.last_decoder, self.end.last_decoder
+            for _ in range(DECODERS_MAX):
+                if back == 0:
+                    return
+                frame = self.load(offset, None, DECODER)
+                back = outside.add_frame(frame.head, frame.data, frame.name)
+                need(back < offset, f"{frame.name}: Back_Bytes")
+                offset -= back
+            raise Limit("decoders of an archive")
 
     def load(self, offset: int, size: int | None, kind: int) -> Frame:
         """The frame at an offset; its size must be that of its row."""

@@ -6,6 +6,7 @@ import bz2
 import lzma
 import zlib
 from dataclasses import dataclass
+from typing import Protocol
 
 import lz4.block
 import pyppmd
@@ -14,6 +15,7 @@ import zstandard
 from . import bwt, bwt2, cm, filters, lz
 from .cursor import Cursor
 from .errors import Damaged, Limit, ReaderError, Unsupported, need, within
+from .frames import DECODER
 from .limits import PARAMS_BYTES_MAX, WINDOW_BYTES_MIN
 
 NONE, LZ4, ZSTD, LZMA, BZIP2, DEFLATE, PPMD, BWT, CM, LZ, BWT2 = range(11)
@@ -31,6 +33,23 @@ CODEC_NAMES = [
     "lz",
     "bwt2",
 ]
+
+
+class Outside(Protocol):
+    """Decoders that the archive carries."""
+
+    def undo(self, role: int, number: int, params: bytes, data: bytes, raw_bytes: int) -> bytes:
+        """The raw bytes of a codec (role 1), or the bytes before a filter (role 2)."""
+        ...
+
+    def add_frame(self, head: bytes, data: bytes, name: str) -> int:
+        """A Decoder frame; returns the distance to the one before, 0 for none."""
+        ...
+
+
+# Set by whoever reads with the decoders of the archive alone, for the whole process.
+OUTSIDE: list[Outside] = []
+
 PARAMS_BYTES = {LZMA: 1, PPMD: 5, BWT: 5, CM: 6, LZ: 3, BWT2: 5}
 
 
@@ -83,6 +102,8 @@ def parse_coding(cursor: Cursor) -> Coding:
 
 def check_known(codec: int, params: bytes, used: tuple[tuple[int, int], ...], name: str) -> None:
     """Unknown codecs and filters are unsupported, wrong parameters of known ones damage."""
+    if OUTSIDE:
+        return
     if codec == NAMED:
         need(len(params) >= 16, f"{name}: a named codec without a name")
         raise Unsupported(f"{name}: codec {params[:16].hex()}")
@@ -97,6 +118,8 @@ def decode(coding: Coding, data: bytes, raw_bytes: int, name: str) -> bytes:
     """Section 5.3: the raw bytes; undoes mask, codec and filters in this order."""
     if coding.mask:
         data = data.translate(bytes(byte ^ coding.mask for byte in range(256)))
+    if OUTSIDE:
+        return decode_outside(OUTSIDE[-1], coding, bytes(data), raw_bytes, name)
     try:
         raw = DECODERS[coding.codec](bytes(data), raw_bytes, coding.params)
     except ReaderError:
@@ -106,6 +129,25 @@ def decode(coding: Coding, data: bytes, raw_bytes: int, name: str) -> bytes:
     need(len(raw) == raw_bytes, f"{name}: {len(raw)} bytes instead of {raw_bytes}")
     for number, parameter in reversed(coding.filters):
         raw = filters.undo(number, parameter, raw)
+    return raw
+
+
+def found_decoder(kind: int, head: bytes, data: bytes, name: str) -> None:
+    """A skippable frame: if it is a decoder, those who want it keep it."""
+    for outside in OUTSIDE if kind == DECODER else []:
+        outside.add_frame(head, data, name)
+
+
+def decode_outside(
+    outside: Outside, coding: Coding, data: bytes, raw_bytes: int, name: str
+) -> bytes:
+    """As `decode`, without knowing any codec or filter."""
+    raw = data
+    if coding.codec != NONE:
+        raw = outside.undo(1, coding.codec, coding.params, data, raw_bytes)
+    need(len(raw) == raw_bytes, f"{name}: {len(raw)} bytes instead of {raw_bytes}")
+    for number, parameter in reversed(coding.filters):
+        raw = outside.undo(2, number, bytes([parameter]), raw, raw_bytes)
     return raw
 
 

@@ -27,7 +27,7 @@ PIECE_BYTES = 65536
 HEADER = struct.Struct("<4sIBBHIIQI")
 
 ARCHIVE, MEMBER_START, BLOCK, EXTENTS, MEMBER_END, ENTRIES, INDEX, END, WHOLE = range(1, 10)
-GENERATION = 19
+DECODER, GENERATION = 18, 19
 KIND_NAMES = {
     ARCHIVE: "Archive",
     MEMBER_START: "MemberStart",
@@ -39,6 +39,7 @@ KIND_NAMES = {
     END: "End",
     WHOLE: "Whole",
     GENERATION: "Generation",
+    DECODER: "Decoder",
 }
 # Kinds that have data, and how much at most.
 DATA_BYTES_MAX = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from . import limits
 from .coding import Coding, parse_coding
@@ -13,6 +13,10 @@ from .frames import PIECE_BYTES, Frame
 FILE, STREAM, TREE, TAR = 1, 2, 3, 4
 LISTS = 1, 2, 3, 4, 5, 7
 DIGEST_SIZES = {1: 16, 2: 20, 3: 32, 4: 64, 5: 4}
+
+
+# The extension of End that leads to the decoders which the archive carries.
+LAST_DECODER = 4
 
 
 @dataclass(frozen=True)
@@ -134,6 +138,7 @@ class EndHead:
     fallback_count: int
     reach_needed_bytes: int
     root_hash: bytes
+    last_decoder: int = 0
 
 
 @dataclass(frozen=True)
@@ -152,16 +157,18 @@ def open_head(frame: Frame) -> Cursor:
     return cursor
 
 
-def extensions(cursor: Cursor) -> None:
-    """Section 3: none is defined in 1.0; odd ones must be known."""
+def extensions(cursor: Cursor) -> dict[int, bytes]:
+    """Section 3: what they hold, by id; odd ones must be known."""
     previous = 0
+    found: dict[int, bytes] = {}
     while cursor.left:
         number = cursor.varint()
         need(number > previous, f"{cursor.name}: extensions are not in ascending order")
         if number & 1:
             raise Unsupported(f"{cursor.name}: extension {number}")
         previous = number
-        cursor.text()
+        found[number] = cursor.text()
+    return found
 
 
 def address(value: int, what: str) -> int:
@@ -359,8 +366,13 @@ def parse_end(frame: Frame) -> EndHead:
         *(cursor.varint() for _ in range(4)),
         cursor.take(32),
     )
-    extensions(cursor)
-    return head
+    decoders = extensions(cursor).get(LAST_DECODER)
+    if decoders is None:
+        return head
+    inner = Cursor(decoders, f"{cursor.name}: Last_Decoder")
+    offset = inner.varint()
+    need(offset > 0 and not inner.left, f"{inner.name}: {offset}")
+    return replace(head, last_decoder=offset)
 
 
 def parse_whole(frame: Frame) -> WholeHead:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from . import coding
 from . import frames as f
 from . import heads as h
 from .contents import Member, Sums, check_entries
@@ -51,6 +52,7 @@ class Seen:
     fills: int = 0
     fallbacks: int = 0
     reach: int = 0
+    last_decoder: int = 0
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,9 @@ class Sequence:
         self.frame_count += 1
         if frame.skippable:
             need(self.head is not None, f"{frame.name}: before the Archive frame")
+            if frame.kind == f.DECODER:
+                self.seen.last_decoder = frame.offset
+            coding.found_decoder(frame.kind, frame.head, frame.data, frame.name)
             return
         first = frame.kind == f.ARCHIVE
         need(first == (self.head is None), f"{frame.name}: order of frames")
@@ -332,6 +337,7 @@ class Sequence:
             seen.fallbacks,
             seen.reach,
             self.compute_root(),
+            seen.last_decoder,
         )
         for name, stated in vars(end).items():
             value = getattr(found, name)

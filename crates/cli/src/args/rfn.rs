@@ -196,6 +196,7 @@ impl RfnArgs {
             unpack: false,
             name: Vec::new(),
             recovery: None,
+            carry_decoders: false,
             output,
             compression,
             walk: WalkArgs::default(),

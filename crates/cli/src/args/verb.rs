@@ -156,6 +156,10 @@ pub struct CompressArgs {
     /// it
     #[arg(long, value_name = "SHARE", value_parser = parse_share)]
     pub recovery: Option<RecoveryShare>,
+    /// Carry a decoder for each codec and filter that the archive uses, as a WebAssembly module of
+    /// 12 to 92 KiB: a reader that has none of these codecs can still open the archive
+    #[arg(long)]
+    pub carry_decoders: bool,
     #[command(flatten)]
     pub output: OutputArgs,
     #[command(flatten)]

@@ -128,6 +128,10 @@ impl CompressPlan {
             let text = "--recovery has no place in lrzip's format: use `refrain protect` later";
             return Err(Failure::usage("", text));
         }
+        if args.lrzip.is_lrzip() && args.carry_decoders {
+            let text = "--carry-decoders has no place in lrzip's format";
+            return Err(Failure::usage("", text));
+        }
         let (format, remark) = match LrzipFormat::from_args(args)? {
             Some((format, remark)) => (ArchiveFormat::Lrzip(format), remark),
             None => {
@@ -182,6 +186,7 @@ impl CompressPlan {
             unpack: false,
             name: args.name.clone(),
             recovery: args.recovery,
+            carry_decoders: false,
             output: OutputArgs {
                 output: Some(output.to_path_buf()),
                 force: true,
@@ -243,6 +248,7 @@ fn options(args: &CompressArgs) -> Result<(CompressOptions, Option<String>)> {
         threads,
         memory_bytes: budget.bytes,
         recovery: args.recovery,
+        carry_decoders: args.carry_decoders,
         temporary: temporary::space(
             args.resources.temporary.as_deref(),
             args.output.output.as_deref().filter(|path| !is_dash(path)),

@@ -53,6 +53,10 @@ const EXAMPLES: [(&str, Examples); 28] = [
                 "Write an archive for random access:",
                 "refrain compress --for serve disk.img",
             ),
+            (
+                "Keep an archive for decades, with the decoders that it needs:",
+                "refrain compress -8 --carry-decoders project/ -o kept.rfn",
+            ),
         ],
     ),
     (

@@ -6,7 +6,9 @@ pub(crate) mod cm;
 pub(crate) mod deflate;
 pub(crate) mod lz;
 pub(crate) mod lz4;
+#[cfg(not(target_family = "wasm"))]
 pub(crate) mod lzma;
 pub(crate) mod none;
 pub(crate) mod ppmd;
+#[cfg(not(target_family = "wasm"))]
 pub(crate) mod zstd;

@@ -47,6 +47,7 @@
 mod common;
 
 mod cached;
+mod carried;
 mod changed_pieces;
 mod codings;
 mod compact;

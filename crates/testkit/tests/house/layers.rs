@@ -5,6 +5,7 @@
 pub const LAYERS: &[(&str, &[&str])] = &[
     ("longmatch", &[]),
     ("codec", &[]),
+    ("carried", &[]),
     ("lrzip-codec", &["codec"]),
     ("foreign", &[]),
     ("protect", &[]),
@@ -24,6 +25,7 @@ pub const LAYERS: &[(&str, &[&str])] = &[
         &[
             "longmatch",
             "codec",
+            "carried",
             "lrzip-codec",
             "foreign",
             "protect",
@@ -95,6 +97,7 @@ pub const NOT_PUBLISHED: &[&str] = &[DEVELOPMENT_ONLY, "bench"];
 pub const BYTES_LAYER: &[&str] = &[
     "longmatch",
     "codec",
+    "carried",
     "lrzip-codec",
     "foreign",
     "protect",
@@ -109,4 +112,6 @@ pub const USES_THE_SYSTEM: &[&str] = &["pool", "sync", "timer", "trace", "sample
 pub const SEEN_BY_TESTS: &[(&str, &str)] = &[
     // The pool's tests repeat its decisions with the simulator's policy.
     ("pool", "simulator"),
+    // Modules decode what codecs encode.
+    ("carried", "codec"),
 ];

@@ -581,6 +581,11 @@ pub(super) const DECISIONS: &[(&str, &str, Decision)] = &[
         "recovery",
         Refused(&["refrain compress --format lrz --recovery 10% {file}"]),
     ),
+    (
+        "compress",
+        "carry_decoders",
+        Refused(&["refrain compress --format lrz --carry-decoders {file}"]),
+    ),
     ("*", "generation", Idle(LAST)),
     ("add", "archive", Acts),
     ("add", "volume", Acts),

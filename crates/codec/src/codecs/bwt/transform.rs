@@ -7,8 +7,8 @@
 //! bytes only. The inverse transform, which processes untrusted ones, is our own safe code in
 //! `inverse.rs`.
 
-use libsais::BwtConstruction;
-use libsais::bwt::AuxIndicesSamplingRate;
+#[cfg(not(target_family = "wasm"))]
+use libsais::{BwtConstruction, bwt::AuxIndicesSamplingRate};
 
 use crate::host::Host;
 
@@ -43,9 +43,21 @@ pub(super) const fn scratch_bytes(length_bytes: u64) -> u64 {
     length_bytes / 8 + (1 << 20)
 }
 
+/// A build for WebAssembly, which has no sorter, only decodes.
+#[cfg(target_family = "wasm")]
+pub(super) fn forward(
+    _host: Host,
+    _text: &mut [u8],
+    _suffixes: &mut Vec<i32>,
+    _starts: &mut Vec<ChainRow>,
+) -> Option<()> {
+    None
+}
+
 /// Replaces `text` (1 to 2^30 bytes) by its transform, without the end mark, and fills `starts`
 /// with the rows of its chains. `suffixes` is scratch memory. Returns `None` when memory cannot be
 /// allocated.
+#[cfg(not(target_family = "wasm"))]
 pub(super) fn forward(
     host: Host,
     text: &mut [u8],

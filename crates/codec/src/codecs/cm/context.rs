@@ -55,7 +55,8 @@ impl ContextState {
     }
 
     /// The hashes of the first `CONTEXTS` contexts of the profile.
-    #[inline(always)]
+    #[cfg_attr(not(target_family = "wasm"), inline(always))]
+    #[cfg_attr(target_family = "wasm", inline(never))]
     pub(crate) fn hashes<const CONTEXTS: usize>(
         &self,
         profile: Profile,

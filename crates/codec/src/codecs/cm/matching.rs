@@ -140,7 +140,8 @@ impl MatchModel {
     }
 
     /// Advances to the next byte. `history` is all bytes so far; its last one was just coded.
-    #[inline(always)]
+    #[cfg_attr(not(target_family = "wasm"), inline(always))]
+    #[cfg_attr(target_family = "wasm", inline(never))]
     pub(crate) fn next_byte(&mut self, history: &[u8]) {
         self.follow(history);
         self.insert(history);
@@ -149,7 +150,8 @@ impl MatchModel {
 
     /// Advances past a byte that was coded by its flag. Its position is not inserted: its
     /// predictor's is.
-    #[inline(always)]
+    #[cfg_attr(not(target_family = "wasm"), inline(always))]
+    #[cfg_attr(target_family = "wasm", inline(never))]
     pub(crate) fn next_flagged_byte(&mut self, history: &[u8]) {
         self.follow(history);
         self.candidate = 0;

@@ -1,5 +1,8 @@
 //! The model: predicts one bit at a time and is updated with it. Encoder and decoder run this same
 //! code.
+//!
+//! What several places use is inlined except in WebAssembly, where a decoder that an archive
+//! carries should be small.
 
 use super::apm::Apm;
 use super::bit_history::{self, STATES};
@@ -192,7 +195,8 @@ impl<
         self.apm_row = apm_row(self.context_state.last, 1);
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(target_family = "wasm"), inline(always))]
+    #[cfg_attr(target_family = "wasm", inline(never))]
     fn learn(&mut self, bit: u32) {
         self.last_mixer.update(self.mixer.estimates(), bit, 2);
         self.mixer.update(&self.inputs, bit, 10);
@@ -218,7 +222,8 @@ impl<
     }
 
     /// Finds the buckets of the next nibble: `nibble` is 0 for the first, or 16 plus the first one.
-    #[inline(always)]
+    #[cfg_attr(not(target_family = "wasm"), inline(always))]
+    #[cfg_attr(target_family = "wasm", inline(never))]
     fn find_slots(&mut self, nibble: u32) {
         let mut known = 0;
         for index in 0..CONTEXTS {
@@ -233,7 +238,8 @@ impl<
 impl<L: Lanes, const CONTEXTS: usize, const INPUTS: usize, const SETS: usize, const MATCHES: usize>
     BitModel for Predictor<'_, L, CONTEXTS, INPUTS, SETS, MATCHES>
 {
-    #[inline(always)]
+    #[cfg_attr(not(target_family = "wasm"), inline(always))]
+    #[cfg_attr(target_family = "wasm", inline(never))]
     fn predict(&mut self) -> u32 {
         let partial = self.partial as usize;
         self.apms[0].select(self.order1_start | partial);

@@ -214,6 +214,7 @@ fn what_exceeds_the_archives_own_settings_is_damaged() {
             fallback_count: 0,
             root_hash: feeder.0.root_hash(),
             generation: None,
+            last_decoder: None,
         };
         let roots = Vec::new();
         feeder

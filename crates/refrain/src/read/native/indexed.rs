@@ -260,6 +260,7 @@ impl IndexedArchive {
             fallback_count: 0,
             root_hash: [0; 32],
             generation: None,
+            last_decoder: None,
         });
         let index = FrameIndex::from_rows(index, block_ids, open_members);
         let lacking = (DamagedBlocks::new(damaged_blocks), given_back);

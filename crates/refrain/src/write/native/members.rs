@@ -1,6 +1,6 @@
 //! Writes the members of a native archive: their hashes, entries and ends.
 
-use refrain_format::{MemberEnd, MemberKind, MemberStart};
+use refrain_format::{Coding, MemberEnd, MemberKind, MemberStart};
 use refrain_protect::{DigestAlgorithm, DigestHasher, MemberHasher, MemberSegment};
 use refrain_storage::in_zero_pieces;
 
@@ -164,6 +164,18 @@ impl MemberWriter {
 }
 
 impl Frame {
+    /// How its data is coded, if it is.
+    pub(crate) fn coding(&self) -> Option<&Coding> {
+        match self {
+            Frame::Block(header, _) => Some(&header.coding),
+            Frame::Extents(header, ..) => Some(&header.coding),
+            Frame::Entries(header, _) => Some(&header.coding),
+            Frame::MemberStart(_) | Frame::MemberEnd(..) | Frame::Anchors(_) | Frame::Pieces(_) => {
+                None
+            }
+        }
+    }
+
     /// An upper bound on the frame's size, for the reach.
     pub(crate) fn bytes_max(&self) -> u64 {
         const HEADS: u64 = 512;

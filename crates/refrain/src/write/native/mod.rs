@@ -2,6 +2,7 @@
 
 pub(crate) mod archive_bytes;
 pub(crate) mod assemble;
+pub(crate) mod carried;
 pub(crate) mod continuation;
 pub(crate) mod copied;
 mod copied_assembly;

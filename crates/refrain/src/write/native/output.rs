@@ -16,6 +16,7 @@ use refrain_storage::Sink;
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::block::BlockFrame;
 use crate::write::native::archive_bytes::ArchiveBytes;
+use crate::write::native::carried::CarriedDecoders;
 use crate::write::native::generation::GenerationPlan;
 
 /// A frame to write. It gets its sequence number when written.
@@ -70,6 +71,8 @@ pub(crate) struct Output<'a> {
     generation: Option<GenerationPlan>,
     /// Whether the index states hashes of blocks.
     block_hashes: bool,
+    /// The decoders that it carries, if it does.
+    carried: Option<CarriedDecoders>,
 }
 
 impl<'a> Output<'a> {
@@ -97,6 +100,15 @@ impl<'a> Output<'a> {
             next_ticket: 0,
             generation: None,
             block_hashes: false,
+            carried: None,
+        }
+    }
+
+    /// Carries the decoders for blocks of at most `block_bytes_max` raw bytes.
+    pub(crate) fn carrying_decoders(self, block_bytes_max: u64) -> Output<'a> {
+        Output {
+            carried: Some(CarriedDecoders::new(block_bytes_max)),
+            ..self
         }
     }
 
@@ -207,9 +219,18 @@ impl<'a> Output<'a> {
     }
 
     fn write(&mut self, frame: Frame) -> Result<Written> {
+        self.write_decoders_for(&frame)?;
         let offset = self.archive_bytes();
         let written = self.write_here(frame, offset);
         written.map_err(|error| error.at_offset(offset))
+    }
+
+    fn write_decoders_for(&mut self, frame: &Frame) -> Result<()> {
+        let (Some(carried), Some(archive)) = (&mut self.carried, &mut self.archive) else {
+            return Ok(());
+        };
+        self.bytes
+            .write(&carried.frames_for(frame.coding(), archive)?)
     }
 
     fn write_here(&mut self, frame: Frame, offset: u64) -> Result<Written> {

@@ -1,0 +1,3 @@
+//! Filter 2.
+
+refrain_carried_decoders::filter!(2);

@@ -1,0 +1,3 @@
+//! Filter 3.
+
+refrain_carried_decoders::filter!(3);

@@ -1,0 +1,3 @@
+//! Filter 1.
+
+refrain_carried_decoders::filter!(1);

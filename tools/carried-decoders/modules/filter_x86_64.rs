@@ -1,0 +1,3 @@
+//! Filter 4.
+
+refrain_carried_decoders::filter!(4);
