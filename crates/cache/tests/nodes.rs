@@ -79,7 +79,6 @@ impl Fake {
     fn reply(&self, words: &[&str], value: Vec<u8>) -> Vec<u8> {
         let mut values = self.values.lock().unwrap();
         match (words[0], words.get(1).and_then(|name| values.get(*name))) {
-            ("mn", _) => b"MN\r\n".to_vec(),
             ("ms", _) => {
                 values.insert(words[1].to_owned(), value);
                 b"HD\r\n".to_vec()

@@ -569,6 +569,16 @@ fn named_values_are_shared_by_sources_whose_ranges_differ() {
     wait_for(b"forged");
     assert_eq!(read(&sources[1], &name(2)), (1, 1));
     wait_for(&value);
+    let counted = |tiers: &Tiers| {
+        let rows = tiers.rows();
+        let sums = rows
+            .iter()
+            .map(|row| row.hits + row.bytes + row.corrupt + row.times.count());
+        sums.sum::<u64>()
+    };
+    assert!(counted(&sources[1].1) > 0);
+    sources[1].1.reset();
+    assert_eq!(counted(&sources[1].1), 0);
     // What is not what it is named is read, and not shared.
     let other = Placed::named(1, b"another value");
     assert_eq!(read(&sources[0], &other).0, 2);

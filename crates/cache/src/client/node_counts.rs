@@ -17,6 +17,8 @@ pub struct NodeCounts {
     pub hedges: AtomicU64,
     /// Of these, those that it answered first.
     pub won: AtomicU64,
+    /// Connections that were refused or broke.
+    pub errors: AtomicU64,
     /// Requests that were given up.
     pub timeouts: AtomicU64,
     /// Values that were not what was stored.
@@ -24,6 +26,21 @@ pub struct NodeCounts {
 }
 
 impl NodeCounts {
+    /// Sets all to zero. What is counted at the same time may get lost.
+    pub(super) fn reset(&self) {
+        self.times.reset();
+        let counters = [
+            &self.hits,
+            &self.bytes,
+            &self.hedges,
+            &self.won,
+            &self.errors,
+            &self.timeouts,
+            &self.corrupt,
+        ];
+        (counters.iter()).for_each(|counter| counter.store(0, Ordering::Relaxed));
+    }
+
     /// Adds to one of the counts.
     pub(super) fn count(&self, counter: &AtomicU64, amount: u64) {
         counter.fetch_add(amount, Ordering::Relaxed);

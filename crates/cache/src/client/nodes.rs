@@ -140,11 +140,24 @@ impl Client {
         self.nodes.get(node).map(|node| &*node.counts)
     }
 
+    /// Sets what nodes were asked to zero; what the policy knows of them stays.
+    pub fn reset_node_counts(&self) {
+        self.nodes.iter().for_each(|node| node.counts.reset());
+    }
+
     /// Notes a reply to a request whose latency counts.
-    pub(super) fn replied(&self, node: policy::Node, latency_ns: u64) {
-        self.policy.lock().replied(node, latency_ns);
+    pub(super) fn replied(&self, node: policy::Node, latency_ns: u64, now_ns: u64) {
+        self.policy.lock().replied(node, latency_ns, now_ns);
         if let Some(counts) = self.counts_of(node) {
             counts.times.add(latency_ns);
+        }
+    }
+
+    /// Notes that a connection was refused or broke.
+    pub(super) fn broke(&self, node: policy::Node, now_ns: u64) {
+        self.policy.lock().failed(node, now_ns);
+        if let Some(counts) = self.counts_of(node) {
+            counts.count(&counts.errors, 1);
         }
     }
 
@@ -217,7 +230,7 @@ impl Client {
             },
         };
         if exchange.is_err() {
-            self.policy.lock().failed(node, now_ns);
+            self.broke(node, now_ns);
         }
         exchange.ok()
     }
@@ -248,12 +261,12 @@ impl Client {
             Ok(None) if elapsed_ns < self.rules.deadline_ns => return Some(request),
             Ok(Some(_)) => {
                 if request.is_timed {
-                    self.replied(request.node, elapsed_ns);
+                    self.replied(request.node, elapsed_ns, now_ns);
                 }
                 self.keep(request.node, request.exchange);
             }
             Ok(None) => self.timed_out(request.node, now_ns),
-            Err(_) => self.policy.lock().failed(request.node, now_ns),
+            Err(_) => self.broke(request.node, now_ns),
         }
         None
     }

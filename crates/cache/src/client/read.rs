@@ -73,7 +73,7 @@ impl Client {
             absence: None,
         };
         if let Some(node) = plan.probe
-            && let Some(exchange) = self.exchange(node, self.engine.probe(), now_ns)
+            && let Some(exchange) = self.exchange(node, self.engine.get(&read.name), now_ns)
         {
             self.counts.lock().probes += 1;
             self.in_background(Background {
@@ -142,12 +142,12 @@ impl Read {
             let attempt = self.attempts.remove(at);
             let node = attempt.node;
             let Ok(Some(reply)) = reply else {
-                client.policy.lock().failed(node, now_ns);
+                client.broke(node, now_ns);
                 self.ask_other(client, Purpose::Second, now_ns);
                 continue;
             };
             let latency_ns = now_ns.saturating_sub(attempt.sent_ns);
-            client.replied(node, latency_ns);
+            client.replied(node, latency_ns, now_ns);
             client.keep(node, attempt.exchange);
             if let Some(ended) = self.take_reply(client, (node, attempt.purpose), reply, now_ns) {
                 return Some(ended);

@@ -21,17 +21,12 @@ pub(super) fn set(name: &str, value: &[u8]) -> Vec<u8> {
     request
 }
 
-/// Asks whether the node is there.
-pub(super) fn probe() -> Vec<u8> {
-    b"mn\r\n".to_vec()
-}
-
 /// What a line with its end says.
 pub(super) fn line(line: &str) -> Option<Line> {
     let mut words = line.split_ascii_whitespace();
     match words.next()? {
-        // Stored; not stored; there is nothing; a probe.
-        "HD" | "NS" | "EX" | "NF" | "MN" => Some(Line::Reply(Reply::Done)),
+        // Stored; not stored; there is nothing.
+        "HD" | "NS" | "EX" | "NF" => Some(Line::Reply(Reply::Done)),
         // Not there, and nothing was promised.
         "EN" => Some(Line::Reply(Reply::Missing)),
         "VA" => Some(Line::Value {
@@ -68,7 +63,6 @@ mod tests {
             ("EN\r\n", Reply::Missing),
             ("HD\r\n", Reply::Done),
             ("NS\r\n", Reply::Done),
-            ("MN\r\n", Reply::Done),
         ] {
             for piece in 1..=bytes.len() {
                 let found = parsed(bytes.as_bytes(), piece);
@@ -105,6 +99,5 @@ mod tests {
         assert_eq!(get("r1:ab"), b"mg r1:ab v\r\n");
         assert_eq!(get_or_promise("r1:ab", 3), b"mg r1:ab v N3\r\n");
         assert_eq!(set("r1:ab", b"\r\n"), b"ms r1:ab 2\r\n\r\n\r\n");
-        assert_eq!(probe(), b"mn\r\n");
     }
 }

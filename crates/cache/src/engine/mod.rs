@@ -62,15 +62,6 @@ impl Engine {
         }
     }
 
-    /// Asks whether the node is there.
-    #[must_use]
-    pub fn probe(self) -> Vec<u8> {
-        match self {
-            Engine::Memcached => memcached::probe(),
-            Engine::Redis => redis::probe(),
-        }
-    }
-
     /// Puts together one of its replies.
     #[must_use]
     pub fn parser(self) -> ReplyParser {

@@ -39,15 +39,10 @@ pub(super) fn set(name: &str, value: &[u8]) -> Vec<u8> {
     request(&[b"SET", name.as_bytes(), value])
 }
 
-/// Asks whether the node is there.
-pub(super) fn probe() -> Vec<u8> {
-    request(&[b"PING"])
-}
-
 /// What a line with its end says.
 pub(super) fn line(line: &str) -> Option<Line> {
     match line.trim_end() {
-        "+OK" | "+PONG" => Some(Line::Reply(Reply::Done)),
+        "+OK" => Some(Line::Reply(Reply::Done)),
         "$-1" => Some(Line::Reply(Reply::Missing)),
         line => Some(Line::Value {
             bytes: line.strip_prefix('$')?.parse().ok()?,
@@ -84,7 +79,6 @@ mod tests {
             ("$0\r\n\r\n", Some(Reply::Promised)),
             ("$-1\r\n", Some(Reply::Missing)),
             ("+OK\r\n", Some(Reply::Done)),
-            ("+PONG\r\n", Some(Reply::Done)),
             ("-ERR unknown command\r\n", None),
             ("$101\r\n", None),
             (":1\r\n", None),

@@ -79,6 +79,12 @@ impl Breaker {
         self.open(now_ns)
     }
 
+    /// The node is much slower than others. Returns whether that opened the breaker.
+    pub(super) fn slow(&mut self, now_ns: u64) -> bool {
+        self.late = 0;
+        self.open(now_ns)
+    }
+
     /// The node refused a connection or broke one, or owes a reply for good.
     pub(super) fn failed(&mut self, now_ns: u64) -> bool {
         self.open(now_ns)

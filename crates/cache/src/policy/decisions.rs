@@ -66,6 +66,14 @@ impl Default for Rules {
 const LATE_QUANTILE: u32 = 990;
 const LATE_EIGHTHS: u64 = 12;
 
+/// A reply is slow that takes longer than this and so many times as long as those of most nodes;
+/// and so many slow ones of a node, one after the other, in no less than this time, are why it is
+/// left out. (If it is this process that had to wait, many replies are slow at once.)
+const SLOW_NS: u64 = 2_000_000;
+const SLOW_TIMES: u64 = 4;
+const SLOW_REPLIES: u32 = 4;
+const SLOW_FOR_NS: u64 = 50_000_000;
+
 /// How many replies of a node make its latencies known.
 const KNOWN_REPLIES: u32 = 64;
 
@@ -90,6 +98,12 @@ pub struct NodeState {
     breaker: Breaker,
     /// How long its replies took.
     pub latencies: Latencies,
+    /// The average latency of its latest replies, in nanoseconds.
+    recent_ns: u64,
+    /// Its latest replies, as many as were slow one after the other.
+    slow: u32,
+    /// When the first of these came.
+    slow_since_ns: u64,
     /// Replies.
     pub replies: u64,
     /// Requests that were late.
@@ -195,12 +209,48 @@ impl Policy {
     }
 
     /// A node replied, so long after it was asked.
-    pub fn replied(&mut self, node: Node, latency_ns: u64) {
-        if let Some(state) = self.nodes.get_mut(node) {
-            state.breaker.replied();
-            state.latencies.note(latency_ns);
-            state.replies += 1;
+    pub fn replied(&mut self, node: Node, latency_ns: u64, now_ns: u64) {
+        let is_slow = latency_ns > SLOW_NS
+            && self.rules.has_breakers
+            && latency_ns > SLOW_TIMES * self.typical_ns()
+            && self.may_leave_out(node);
+        let Some(state) = self.nodes.get_mut(node) else { return };
+        state.latencies.note(latency_ns);
+        state.recent_ns = match state.replies {
+            0 => latency_ns,
+            _ => (state.recent_ns * 3 + latency_ns) / 4,
+        };
+        state.replies += 1;
+        state.slow = if is_slow { state.slow + 1 } else { 0 };
+        if state.slow <= 1 {
+            state.slow_since_ns = now_ns;
         }
+        let slow_for_ns = now_ns.saturating_sub(state.slow_since_ns);
+        if state.slow >= SLOW_REPLIES && slow_for_ns >= SLOW_FOR_NS {
+            // A probe that takes as long leaves it out for longer.
+            state.opened += u64::from(state.breaker.slow(now_ns));
+        } else {
+            state.breaker.replied();
+        }
+    }
+
+    /// How long replies of most of the nodes that are asked took lately, in nanoseconds.
+    fn typical_ns(&self) -> u64 {
+        let known = |state: &&NodeState| state.is_asked() && state.replies > 0;
+        let recent = self.nodes.iter().filter(known).map(|state| state.recent_ns);
+        let mut recent: Vec<_> = recent.collect();
+        let middle = recent.len().saturating_sub(1) / 2;
+        if recent.is_empty() {
+            return 0;
+        }
+        *recent.select_nth_unstable(middle).1
+    }
+
+    /// Whether at most half of the nodes are left out with this one.
+    fn may_leave_out(&self, node: Node) -> bool {
+        let others = self.nodes.iter().enumerate().filter(|(at, _)| *at != node);
+        let left_out = others.filter(|(_, state)| !state.is_asked()).count();
+        (left_out + 1) * 2 <= self.nodes.len()
     }
 
     /// A reply of a node is late.
@@ -246,7 +296,7 @@ mod tests {
 
     fn key(first: Node, policy: &Policy) -> Key {
         let keys = (0..=255).map(|byte| Key::new([byte; 32]));
-        let mut keys = keys.filter(|key| policy.homes(key)[0] == Some(first));
+        let mut keys = keys.filter(|key| policy.placed(key)[0] == Some(first));
         keys.next().expect("a key of this home")
     }
 
@@ -268,7 +318,7 @@ mod tests {
         let probing = policy.begin(&key, later_ns);
         assert_eq!((probing.first, probing.probe), (before.second, Some(1)));
         assert_eq!(policy.begin(&key, later_ns).probe, None);
-        policy.replied(1, 300_000);
+        policy.replied(1, 300_000, later_ns);
         assert_eq!(policy.begin(&key, later_ns).first, Some(1));
         let other = before.second.unwrap();
         policy.failed(1, later_ns);
@@ -286,13 +336,56 @@ mod tests {
             (2_000_000, 3_000_000, 3_800_000),
             (90_000_000, 8_000_000, 8_000_000),
         ] {
-            (0..20_000).for_each(|_| policy.replied(0, latency_ns));
+            (0..20_000).for_each(|_| policy.replied(0, latency_ns, 0));
             let found_ns = policy.begin(&key, 0).hedge_after_ns;
             assert!(
                 (least_ns..=most_ns).contains(&found_ns),
                 "{latency_ns} {found_ns}"
             );
         }
+    }
+
+    #[test]
+    fn a_node_that_is_much_slower_than_most_is_left_out_until_a_probe_is_not() {
+        let mut policy = policy();
+        let asked = |policy: &Policy| [0, 1, 2].map(|node| policy.nodes()[node].is_asked());
+        // All are slow: that is how it is here.
+        for _ in 0..100 {
+            (0..3).for_each(|node| policy.replied(node, 20_000_000, 0));
+        }
+        assert_eq!(asked(&policy), [true; 3]);
+        for _ in 0..100 {
+            (0..3).for_each(|node| policy.replied(node, 300_000, 0));
+        }
+        // Now and then a reply is slow.
+        for _ in 0..20 {
+            (0..3).for_each(|_| policy.replied(1, 20_000_000, 0));
+            policy.replied(1, 300_000, 0);
+        }
+        assert_eq!(asked(&policy), [true; 3]);
+        // Many at once, as if this process had waited.
+        (0..100).for_each(|_| policy.replied(1, 20_000_000, 0));
+        policy.replied(1, 300_000, 0);
+        let slow = |policy: &mut Policy, node, from_ns| {
+            (0..4_u64).for_each(|at| policy.replied(node, 20_000_000, from_ns + at * 20_000_000));
+        };
+        assert_eq!(asked(&policy), [true; 3]);
+        slow(&mut policy, 1, 40_000_000);
+        assert_eq!(asked(&policy), [true, false, true]);
+        // Not more than half of them.
+        slow(&mut policy, 0, 100_000_000);
+        slow(&mut policy, 0, 200_000_000);
+        assert_eq!(asked(&policy), [true, false, true]);
+        (0..40).for_each(|_| policy.replied(0, 300_000, 0));
+        let key = key(1, &policy);
+        let probe = |policy: &mut Policy, now_ns| policy.begin(&key, now_ns).probe;
+        assert_eq!(probe(&mut policy, 199_999_999), None);
+        assert_eq!(probe(&mut policy, 200_000_000), Some(1));
+        policy.replied(1, 20_000_000, 220_000_000);
+        assert_eq!(probe(&mut policy, 419_999_999), None);
+        assert_eq!(probe(&mut policy, 420_000_000), Some(1));
+        policy.replied(1, 300_000, 421_000_000);
+        assert_eq!(asked(&policy), [true; 3]);
     }
 
     #[test]

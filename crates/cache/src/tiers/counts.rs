@@ -34,6 +34,14 @@ impl TierCounts {
         self.corrupt.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Sets all to zero. What is counted at the same time may get lost.
+    pub(super) fn reset(&self) {
+        self.times.reset();
+        for counter in [&self.hits, &self.bytes, &self.errors, &self.corrupt] {
+            counter.store(0, Ordering::Relaxed);
+        }
+    }
+
     /// The counts so far.
     #[must_use]
     pub fn row(&self, tier: &'static str) -> TierRow {

@@ -189,6 +189,11 @@ impl SharedTier {
         }
     }
 
+    /// Sets what nodes were asked to zero.
+    pub fn reset(&self) {
+        self.client().reset_node_counts();
+    }
+
     /// What each node was asked.
     #[must_use]
     pub fn rows(&self) -> Vec<TierRow> {
@@ -208,7 +213,7 @@ fn row(name: String, state: &NodeState, counts: &NodeCounts) -> TierRow {
         times: counts.times.snapshot(),
         hits: load(&counts.hits),
         bytes: load(&counts.bytes),
-        errors: state.failures.saturating_sub(load(&counts.timeouts)),
+        errors: load(&counts.errors),
         corrupt: load(&counts.corrupt),
         hedges: load(&counts.hedges),
         hedges_won: load(&counts.won),

@@ -52,6 +52,13 @@ impl Tiers {
         disk.chain(nodes).chain([origin]).collect()
     }
 
+    /// Sets what each tier was asked to zero.
+    pub fn reset(&self) {
+        self.disk_counts.reset();
+        self.origin_counts.reset();
+        self.shared.iter().for_each(|shared| shared.reset());
+    }
+
     /// The nodes of the shared tier, if there is one.
     #[must_use]
     pub fn shared(&self) -> Option<&SharedTier> {

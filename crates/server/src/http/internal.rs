@@ -115,6 +115,7 @@ pub(super) fn reset(exchange: &mut Exchange<'_, '_>) -> Served {
         return exchange.text(Status(403), text, &[]);
     }
     exchange.shared.archives.reset_statistics();
+    exchange.shared.reset_tiers();
     exchange.text(Status(200), "the statistics are zero", &[])
 }
 

@@ -59,6 +59,10 @@ impl Shared {
         tiers.map_or_else(Vec::new, |tiers| tiers.rows())
     }
 
+    pub(super) fn reset_tiers(&self) {
+        self.settings.tiers.iter().for_each(|tiers| tiers.reset());
+    }
+
     pub(super) fn metrics(&self) -> Vec<Metric> {
         let sources = self.settings.metrics.iter();
         let mut metrics: Vec<Metric> = sources.flat_map(|source| source.metrics()).collect();

@@ -174,7 +174,7 @@ impl<'a> Run<'a> {
             } => {
                 if let Some(policy) = self.policies.get_mut(process as usize) {
                     if is_answered {
-                        policy.replied(node as Node, now_ns - sent_ns);
+                        policy.replied(node as Node, now_ns - sent_ns, now_ns);
                     } else {
                         policy.failed(node as Node, now_ns);
                     }
@@ -364,7 +364,7 @@ impl<'a> Run<'a> {
             if is_refused {
                 policy.failed(node, now_ns);
             } else {
-                policy.replied(node, now_ns - sent_ns);
+                policy.replied(node, now_ns - sent_ns, now_ns);
             }
         }
         if !is_refused {
