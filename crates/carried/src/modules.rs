@@ -77,6 +77,8 @@ decoders! {
     Filter 2 "filter_arm64": 1024, 4, 4;
     Filter 3 "filter_delta": 1024, 4, 4;
     Filter 4 "filter_x86_64": 4096, 4, 4;
+    Filter 5 "filter_transpose": 1024, 4, 4;
+    Filter 6 "filter_xor": 1024, 4, 4;
 }
 
 /// All decoders, by role and number.

@@ -10,7 +10,8 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use refrain_codec::{
-    BlockDescription, BlockPlan, CodecId, Settings, Workspace, codecs, decode, encode_block,
+    BlockDescription, BlockPlan, CodecId, FilterPlan, Settings, Workspace, codecs, decode,
+    encode_block,
 };
 
 fn main() -> ExitCode {
@@ -85,7 +86,7 @@ fn measure(
         codec,
         settings: Settings::level(level),
         rival: None,
-        filter_trial: true,
+        filters: FilterPlan::Trial,
         memory_limit_bytes: u64::MAX,
     };
     let mut workspace = Workspace::new();

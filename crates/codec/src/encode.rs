@@ -9,7 +9,7 @@ use crate::filter::chain::FilterChain;
 use crate::filter::step::FilterStep;
 use crate::id::CodecId;
 use crate::params::Params;
-use crate::plan::{BlockPlan, TunedCodec};
+use crate::plan::{BlockPlan, FilterPlan, TunedCodec};
 use crate::raw_length::check_raw_length;
 use crate::registry;
 use crate::sample::{SAMPLED_FROM_BYTES, entropy_bits, histogram, take_part, take_sample};
@@ -74,14 +74,15 @@ pub fn encode_block(
 pub fn looks_incompressible(
     workspace: &mut Workspace,
     parts: &[&[u8]],
-    filter_trial: bool,
+    filters: FilterPlan,
 ) -> Result<bool> {
     let raw_bytes: usize = parts.iter().map(|part| part.len()).sum();
-    if raw_bytes < SAMPLED_FROM_BYTES {
+    if raw_bytes < SAMPLED_FROM_BYTES || matches!(filters, FilterPlan::Fixed(_)) {
         return Ok(false);
     }
     take_sample(parts, &mut workspace.sample);
-    let may_filter = filter_trial && select_candidates(&workspace.sample).next().is_some();
+    let is_trial = filters == FilterPlan::Trial;
+    let may_filter = is_trial && select_candidates(&workspace.sample).next().is_some();
     Ok(!may_filter && sample_is_incompressible(workspace)?)
 }
 
@@ -98,7 +99,8 @@ pub fn encode_memory_bytes(raw_length_bytes: u64, plan: &BlockPlan) -> Result<u6
             .or_else(|| fitting_bytes(&lighter(), raw_length_bytes, plan));
         codec_bytes = codec_bytes.max(needed.unwrap_or(0));
     }
-    let filtered = if plan.filter_trial { raw_length_bytes } else { 0 };
+    let is_filtered = plan.filters != FilterPlan::None;
+    let filtered = if is_filtered { raw_length_bytes } else { 0 };
     Ok(codec_bytes + filtered)
 }
 
@@ -122,13 +124,17 @@ fn encode_checked(
     if plan.codec == CodecId::NONE {
         return store(workspace, raw, &plan.settings, None, out);
     }
-    let mut filters = FilterChain::EMPTY;
+    let mut filters = match plan.filters {
+        FilterPlan::Fixed(filters) => filters,
+        FilterPlan::None | FilterPlan::Trial => FilterChain::EMPTY,
+    };
     if raw.len() >= SAMPLED_FROM_BYTES {
         take_sample(&[raw], &mut workspace.sample);
-        if plan.filter_trial {
+        if plan.filters == FilterPlan::Trial {
             filters = choose_filters(workspace)?;
         }
-        // A filter that won its trial has shown that the block is compressible.
+        // Filters that are wanted may help where a sample looks incompressible; one that won its
+        // trial has shown that the block is compressible.
         if filters.is_empty() && is_incompressible(workspace, raw, planned, &plan.settings)? {
             let reason = Some(FallbackReason::Incompressible);
             return store(workspace, raw, &Settings::default(), reason, out);

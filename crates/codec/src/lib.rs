@@ -84,13 +84,14 @@ pub use encode::{encode_block, encode_memory_bytes, fits_memory, looks_incompres
 pub use error::{Error, Result};
 pub use filter::arm64_decode_at;
 pub use filter::chain::{FilterChain, MAX_FILTERS};
+pub use filter::expression::FilterTextError;
 pub use filter::step::FilterStep;
 pub use host::Host;
 pub use id::CodecId;
 pub use library_memory::create_with_memory;
 pub use params::{MAX_PARAMS_BYTES, Params};
 #[cfg(not(target_family = "wasm"))]
-pub use plan::{BlockPlan, TunedCodec};
+pub use plan::{BlockPlan, FilterPlan, TunedCodec};
 pub use raw_length::MAX_RAW_LENGTH_BYTES;
 #[cfg(not(target_family = "wasm"))]
 pub use registry::{by_id, by_name, codecs, is_slow_to_decode, supported};

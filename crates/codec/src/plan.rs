@@ -1,5 +1,6 @@
 //! How to encode a block.
 
+use crate::filter::chain::FilterChain;
 use crate::id::CodecId;
 use crate::settings::Settings;
 
@@ -10,6 +11,17 @@ pub struct TunedCodec {
     pub codec: CodecId,
     /// Its tuning.
     pub settings: Settings,
+}
+
+/// Which filters a block gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FilterPlan {
+    /// None.
+    None,
+    /// One (branches, delta) that wins a trial on a sample.
+    Trial,
+    /// These, if the block is not stored.
+    Fixed(FilterChain),
 }
 
 /// What `encode_block` does with one block.
@@ -23,8 +35,8 @@ pub struct BlockPlan {
     /// lighter one to which blocks fall back. The one that makes the part smallest encodes the
     /// block.
     pub rival: Option<TunedCodec>,
-    /// Whether to try filters (branches, delta) on a sample.
-    pub filter_trial: bool,
+    /// The filters.
+    pub filters: FilterPlan,
     /// The working memory that the codec may use in addition to the raw and compressed bytes.
     pub memory_limit_bytes: u64,
 }
@@ -37,7 +49,7 @@ impl BlockPlan {
             codec,
             settings: Settings::level(level),
             rival: None,
-            filter_trial: false,
+            filters: FilterPlan::None,
             memory_limit_bytes: u64::MAX,
         }
     }

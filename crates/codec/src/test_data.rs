@@ -176,6 +176,8 @@ pub(crate) fn filter_ids() -> impl proptest::strategy::Strategy<Value = Vec<(u8,
         (Just(2_u8), 0_u8..5),
         (Just(3_u8), 0_u8..18),
         Just((4_u8, 0_u8)),
+        (Just(5_u8), 1_u8..18),
+        (Just(6_u8), 0_u8..20),
     ];
     proptest::collection::vec(id, 0..4)
 }

@@ -2,7 +2,9 @@
 //! that neither can change alone.
 #![allow(clippy::unwrap_used)]
 
-use refrain_codec::{BlockPlan, CodecId, FilterStep, Settings, Workspace, codecs, encode_block};
+use refrain_codec::{
+    BlockPlan, CodecId, FilterPlan, FilterStep, Settings, Workspace, codecs, encode_block,
+};
 
 const DOCUMENT: &str = include_str!("../../../docs/format.md");
 
@@ -61,7 +63,7 @@ fn lengths_of_parameters_match_the_document() {
             codec: CodecId(id),
             settings: Settings::default(),
             rival: None,
-            filter_trial: false,
+            filters: FilterPlan::None,
             memory_limit_bytes: u64::MAX,
         };
         let coded = encode_block(&mut Workspace::new(), &raw, &plan, &mut Vec::new()).unwrap();

@@ -149,6 +149,7 @@ pub use recovery::{
     plan_repair, protect, recovery_goes_apart, recovery_info, recovery_state,
 };
 pub use recovery_share::RecoveryShare;
+pub use refrain_codec::{FilterChain, FilterTextError};
 pub use refrain_entries::{Entry, EntryKind, ExtendedAttribute, Owner, Timestamp};
 pub use refrain_protect::envelope::{Identity, KeyTextError, Recipient};
 pub use refrain_protect::signature::{

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use refrain_codec::{by_name, codecs};
+use refrain_codec::{FilterChain, by_name, codecs};
 use refrain_protect::DigestAlgorithm;
 use refrain_protect::envelope::{Identity, Recipient};
 use refrain_protect::signature::SigningKey;
@@ -151,6 +151,9 @@ pub struct CompressOptions {
     /// several archives have: 18 bytes each. [`add`](crate::add()) goes on as the archive was
     /// begun. Of no use in an archive that is encrypted, whose blocks no other has.
     pub block_hashes: bool,
+    /// Filters for all blocks, instead of those that a trial chooses for each. A block that they
+    /// and the codec do not make smaller is stored without them.
+    pub filters: Option<FilterChain>,
     /// The maximum store bytes in one block, a multiple of 64 KiB: what the codec compresses at
     /// once and what a random read may have to decode. `None`: the level's size, or less if memory
     /// is small.
@@ -197,6 +200,7 @@ impl Default for CompressOptions {
             level: Level::default(),
             purpose: Purpose::default(),
             codec: None,
+            filters: None,
             block_hashes: false,
             block_bytes: None,
             threads: 1,

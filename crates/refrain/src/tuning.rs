@@ -1,7 +1,7 @@
 //! The tuning of a run: a row of the level table, modified by the caller's options.
 
 use refrain_codec::{
-    BlockPlan, CodecId, MAX_RAW_LENGTH_BYTES, Settings, TunedCodec, by_id, by_name,
+    BlockPlan, CodecId, FilterPlan, MAX_RAW_LENGTH_BYTES, Settings, TunedCodec, by_id, by_name,
     encode_memory_bytes, fits_memory,
 };
 use refrain_longmatch::Rules;
@@ -105,12 +105,19 @@ impl Tuning {
             long_distance: near_one_in.is_some(),
             ..Settings::default()
         };
+        if options.filters.is_some() && codec == CodecId::NONE {
+            return Err(usage("filters need a codec".to_owned()));
+        }
         let of_row = row.rival.filter(|_| options.codec.is_none());
         let plan = |block_bytes: u64| BlockPlan {
             codec,
             settings,
             rival: of_row.map(|(codec, level)| rival(codec, level, block_bytes)),
-            filter_trial: codec != CodecId::NONE,
+            filters: match options.filters {
+                Some(filters) => FilterPlan::Fixed(filters),
+                None if codec == CodecId::NONE => FilterPlan::None,
+                None => FilterPlan::Trial,
+            },
             memory_limit_bytes: codec_memory_bytes(codec, memory_bytes),
         };
         let block_bytes = block_bytes(row, options.block_bytes, memory_bytes, plan)?;

@@ -130,7 +130,7 @@ FILES = {
     for number, name in enumerate("lz4 zstd lzma bzip2 deflate ppmd bwt cm lz bwt2".split(), 1)
 } | {
     (FILTER, number): f"filter_{name}"
-    for number, name in enumerate("x86 arm64 delta x86_64".split(), 1)
+    for number, name in enumerate("x86 arm64 delta x86_64 transpose xor".split(), 1)
 }
 
 

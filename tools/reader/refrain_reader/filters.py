@@ -1,12 +1,20 @@
-"""The four filters (section 5.3); positions count from the start of the block."""
+"""The six filters (section 5.3); positions count from the start of the block."""
 
 from __future__ import annotations
 
 from . import x86_64
 from .errors import Unsupported, need
 
-X86, ARM64, DELTA, X86_64 = 1, 2, 3, 4
-PARAMETERS = {X86: range(1), ARM64: range(4), DELTA: range(1, 17), X86_64: range(1)}
+X86, ARM64, DELTA, X86_64, TRANSPOSE, XOR = range(1, 7)
+PARAMETERS = {
+    X86: range(1),
+    ARM64: range(4),
+    DELTA: range(1, 17),
+    X86_64: range(1),
+    TRANSPOSE: range(2, 17),
+    XOR: range(1, 256),
+}
+TILE_RECORDS = 4096
 
 
 def check(number: int, parameter: int, name: str) -> None:
@@ -24,7 +32,30 @@ def undo(number: int, parameter: int, data: bytes) -> bytes:
         return undo_arm64(data, parameter)
     if number == X86_64:
         return x86_64.undo(data)
+    if number == TRANSPOSE:
+        return undo_transpose(data, parameter)
+    if number == XOR:
+        return undo_xor(data, parameter)
     return undo_delta(data, parameter)
+
+
+def undo_transpose(data: bytes, record: int) -> bytes:
+    """Filter 5: in tiles, the bytes of a record are apart."""
+    out = bytearray(data)
+    for start in range(0, len(data), TILE_RECORDS * record):
+        count = min((len(data) - start) // record, TILE_RECORDS)
+        for k in range(record if count else 0):
+            column = data[start + k * count : start + (k + 1) * count]
+            out[start + k : start + count * record : record] = column
+    return bytes(out)
+
+
+def undo_xor(data: bytes, distance: int) -> bytes:
+    """Filter 6: what differs from the byte at a distance."""
+    out = bytearray(data)
+    for at in range(distance, len(out)):
+        out[at] ^= out[at - distance]
+    return bytes(out)
 
 
 def undo_x86(data: bytes) -> bytes:

@@ -1,7 +1,7 @@
 //! Options that choose how to compress.
 
 use clap::{Args, ValueEnum};
-use refrain::{CodecChoice, CompressOptions, Level, Purpose};
+use refrain::{CodecChoice, CompressOptions, FilterChain, Level, Purpose};
 
 use super::completed::Completed;
 use super::hash::AlgorithmArg;
@@ -21,6 +21,10 @@ pub struct CompressionArgs {
     #[arg(long, value_name = "NAME[:LEVEL]", value_parser = CODEC, hide_possible_values = true,
           help = codec_help())]
     pub codec: Option<CodecChoice>,
+    /// Filters for all blocks instead of those that suit each, by name in their order, such as
+    /// delta:2, xor:8 or 'transpose:4|delta:1': for tables and samples of numbers
+    #[arg(long, value_name = "FILTERS")]
+    pub filter: Option<FilterChain>,
     /// Largest block (default: set by the level). Each block is compressed independently; a random
     /// read decodes whole blocks
     #[arg(long, value_name = "SIZE")]
@@ -65,6 +69,7 @@ impl CompressionArgs {
             level: self.level.level.map_or(level, Level),
             purpose,
             codec: self.codec.clone(),
+            filters: self.filter,
             block_hashes: self.block_hashes,
             block_bytes: self.block_size.map(|size| size.bytes),
             reach_bytes: self.reach.map(|size| size.bytes),

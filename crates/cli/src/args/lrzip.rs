@@ -77,6 +77,7 @@ impl LrzipArgs {
             ("--temporary", resources.temporary.is_some()),
             ("--for", compression.purpose.is_some()),
             ("--codec", compression.codec.is_some()),
+            ("--filter", compression.filter.is_some()),
             ("--block-size", compression.block_size.is_some()),
             ("--block-hashes", compression.block_hashes),
             ("--reach", compression.reach.is_some()),

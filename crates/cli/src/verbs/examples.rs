@@ -54,6 +54,10 @@ const EXAMPLES: [(&str, Examples); 28] = [
                 "refrain compress --for serve disk.img",
             ),
             (
+                "Compress numbers of four bytes each, first all first bytes, then all second bytes:",
+                "refrain compress --filter 'transpose:4|delta:1' samples.f32",
+            ),
+            (
                 "Keep an archive for decades, with the decoders that it needs:",
                 "refrain compress -8 --carry-decoders project/ -o kept.rfn",
             ),

@@ -6,10 +6,13 @@ mod arm64;
 pub(crate) mod candidates;
 pub(crate) mod chain;
 mod delta;
+pub(crate) mod expression;
 mod instruction;
 mod opcodes;
 pub(crate) mod step;
+mod transpose;
 mod x86;
 mod x86_64;
+mod xor;
 
 pub use arm64::decode_at as arm64_decode_at;

@@ -1,17 +1,22 @@
 //! One filter with its parameter, and the table of filters.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 
-use super::{arm64, delta, x86, x86_64};
+use super::{arm64, delta, transpose, x86, x86_64, xor};
 use crate::error::{Error, Result};
 use crate::host::Host;
 
-/// The numbers of filters in archives. 0 means no filter, 1 to 4 are assigned below, the rest is
+/// The numbers of filters in archives. 0 means no filter, 1 to 6 are assigned below, the rest is
 /// unassigned.
 const X86: u8 = 1;
 const ARM64: u8 = 2;
 const DELTA: u8 = 3;
 const X86_64: u8 = 4;
+const TRANSPOSE: u8 = 5;
+const XOR: u8 = 6;
+
+const RECORD_BYTES: RangeInclusive<u8> = transpose::MIN_RECORD_BYTES..=transpose::MAX_RECORD_BYTES;
 
 /// One filter with its parameter, valid by construction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -31,6 +36,17 @@ pub enum FilterStep {
     /// x86-64 call and jump targets and addresses relative to RIP, by instructions. Number 4,
     /// parameter 0.
     X86_64,
+    /// Bytes with the same place in their record together. Number 5; parameter: the size of a
+    /// record, 2..=16.
+    Transpose {
+        /// Size of a record.
+        record_bytes: u8,
+    },
+    /// XOR with the byte at a distance. Number 6; parameter: the distance, 1..=255.
+    Xor {
+        /// Distance of the bytes that are combined.
+        distance_bytes: u8,
+    },
 }
 
 impl FilterStep {
@@ -46,7 +62,13 @@ impl FilterStep {
                 distance_bytes: param,
             },
             X86_64 if param == 0 => Self::X86_64,
-            X86 | ARM64 | DELTA | X86_64 => {
+            TRANSPOSE if RECORD_BYTES.contains(&param) => Self::Transpose {
+                record_bytes: param,
+            },
+            XOR if param > 0 => Self::Xor {
+                distance_bytes: param,
+            },
+            X86 | ARM64 | DELTA | X86_64 | TRANSPOSE | XOR => {
                 return Err(Error::Description {
                     field: "filter parameter",
                     value: u64::from(param),
@@ -71,6 +93,8 @@ impl FilterStep {
             Self::Arm64 { .. } => ARM64,
             Self::Delta { .. } => DELTA,
             Self::X86_64 => X86_64,
+            Self::Transpose { .. } => TRANSPOSE,
+            Self::Xor { .. } => XOR,
         }
     }
 
@@ -80,7 +104,8 @@ impl FilterStep {
         match self {
             Self::X86 | Self::X86_64 => 0,
             Self::Arm64 { phase_bytes } => phase_bytes,
-            Self::Delta { distance_bytes } => distance_bytes,
+            Self::Delta { distance_bytes } | Self::Xor { distance_bytes } => distance_bytes,
+            Self::Transpose { record_bytes } => record_bytes,
         }
     }
 
@@ -89,7 +114,10 @@ impl FilterStep {
         match self {
             Self::X86 => x86::INSTRUCTION_BYTES - 1,
             Self::Arm64 { .. } => arm64::WORD_BYTES - 1,
-            Self::Delta { .. } => 0,
+            Self::Delta { .. } | Self::Xor { .. } => 0,
+            Self::Transpose { record_bytes } => {
+                transpose::lookahead_bytes(usize::from(record_bytes))
+            }
             Self::X86_64 => x86_64::LOOKAHEAD_BYTES,
         }
     }
@@ -103,6 +131,10 @@ impl FilterStep {
                 delta::encode(host, bytes, usize::from(distance_bytes));
             }
             Self::X86_64 => x86_64::encode(host, bytes),
+            Self::Transpose { record_bytes } => {
+                transpose::encode(host, bytes, usize::from(record_bytes));
+            }
+            Self::Xor { distance_bytes } => xor::encode(host, bytes, usize::from(distance_bytes)),
         }
     }
 
@@ -116,6 +148,10 @@ impl FilterStep {
                 delta::decode(host, bytes, usize::from(distance_bytes));
             }
             Self::X86_64 => x86_64::decode(host, bytes),
+            Self::Transpose { record_bytes } => {
+                transpose::decode(host, bytes, usize::from(record_bytes));
+            }
+            Self::Xor { distance_bytes } => xor::decode(host, bytes, usize::from(distance_bytes)),
         }
     }
 }
@@ -127,6 +163,8 @@ impl fmt::Display for FilterStep {
             Self::Arm64 { .. } => f.write_str("arm64"),
             Self::Delta { distance_bytes } => write!(f, "delta{distance_bytes}"),
             Self::X86_64 => f.write_str("x86-64"),
+            Self::Transpose { record_bytes } => write!(f, "transpose{record_bytes}"),
+            Self::Xor { distance_bytes } => write!(f, "xor{distance_bytes}"),
         }
     }
 }
@@ -142,18 +180,29 @@ mod tests {
             (2, 3, "arm64"),
             (3, 16, "delta16"),
             (4, 0, "x86-64"),
+            (5, 8, "transpose8"),
+            (6, 255, "xor255"),
         ] {
             let step = FilterStep::new(id, param).unwrap();
             assert_eq!((step.id(), step.param()), (id, param));
             assert_eq!(step.to_string(), text);
         }
-        for (id, param) in [(1, 1), (2, 4), (3, 0), (3, 17), (4, 1)] {
+        for (id, param) in [
+            (1, 1),
+            (2, 4),
+            (3, 0),
+            (3, 17),
+            (4, 1),
+            (5, 1),
+            (5, 17),
+            (6, 0),
+        ] {
             assert!(matches!(
                 FilterStep::new(id, param),
                 Err(Error::Description { .. })
             ));
         }
         assert_eq!(FilterStep::new(0, 0), Err(Error::UnsupportedFilter(0)));
-        assert_eq!(FilterStep::new(5, 0), Err(Error::UnsupportedFilter(5)));
+        assert_eq!(FilterStep::new(7, 0), Err(Error::UnsupportedFilter(7)));
     }
 }

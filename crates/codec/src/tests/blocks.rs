@@ -11,7 +11,7 @@ use crate::filter::chain::FilterChain;
 use crate::filter::step::FilterStep;
 use crate::host::Host;
 use crate::id::CodecId;
-use crate::plan::{BlockPlan, TunedCodec};
+use crate::plan::{BlockPlan, FilterPlan, TunedCodec};
 use crate::property::{check_decode, check_round_trip};
 use crate::registry::{by_id, codecs};
 use crate::settings::Settings;
@@ -21,7 +21,7 @@ use crate::workspace::Workspace;
 fn plan(codec: CodecId, level: i32) -> BlockPlan {
     BlockPlan {
         rival: None,
-        filter_trial: true,
+        filters: FilterPlan::Trial,
         ..BlockPlan::plain(codec, level)
     }
 }
@@ -176,7 +176,7 @@ fn uses_filters_that_help() {
         assert_eq!(block.filters.steps().next(), expected.1, "{name}");
         let plain = BlockPlan {
             rival: None,
-            filter_trial: false,
+            filters: FilterPlan::None,
             ..plan
         };
         let (unfiltered, unfiltered_data) = check_round_trip(&mut Workspace::new(), &raw, &plain);

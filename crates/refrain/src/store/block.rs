@@ -194,7 +194,7 @@ impl UnencodedBlock {
         }
         let parts: Vec<&[u8]> = self.pages.iter().map(|page| &page[..]).collect();
         let analyze = |scratch: &mut CodecScratch| {
-            looks_incompressible(&mut scratch.codec, &parts, plan.filter_trial)
+            looks_incompressible(&mut scratch.codec, &parts, plan.filters)
         };
         Ok(workspaces.with(analyze)?)
     }

@@ -1,7 +1,7 @@
 //! Archives that carry the decoders of what they use.
 
 use crate::common::*;
-use refrain::{CodecChoice, CompressOptions};
+use refrain::{CodecChoice, CompressOptions, ErrorKind};
 use refrain_format::{
     DecoderHeader, DecoderRole, FrameKind, Limits, Payload, content_hash, walk_archive,
 };
@@ -135,4 +135,35 @@ fn the_golden_archive_reads_as_any_other() {
     let found = extracted(&archive, &read_options(1)).unwrap();
     let names: Vec<_> = found.iter().map(|read| read.name.as_str()).collect();
     assert_eq!(names, ["text.txt", "wave.bin"]);
+}
+
+#[test]
+fn wanted_filters_are_recorded_and_their_decoders_carried() {
+    let numbers: Vec<u8> = (0..60_000_u32)
+        .flat_map(|i| i.wrapping_mul(77_777).to_be_bytes())
+        .collect();
+    let options = |filters: Option<&str>| CompressOptions {
+        filters: filters.map(|text| text.parse().unwrap()),
+        ..with_codec("lz")
+    };
+    let (archive, _) = archive_of(
+        vec![file("numbers", &numbers)],
+        &carrying(options(Some("transpose:4|xor:1"))),
+    );
+    let roles = carried_and_used(&archive);
+    for id in [5, 6] {
+        assert!(roles.contains(&DecoderRole::Filter(id)), "{roles:?}");
+    }
+    assert_reads(&archive, &[as_published("numbers", &numbers)], "filtered");
+    let [plain, filtered] = [None, Some("transpose:4|delta:1")].map(|filters| {
+        archive_of(vec![file("numbers", &numbers)], &options(filters))
+            .0
+            .len()
+    });
+    assert!(filtered < plain * 2 / 3, "{filtered} {plain}");
+    let without_codec = CompressOptions {
+        codec: with_codec("none").codec,
+        ..options(Some("xor:1"))
+    };
+    assert_eq!(without_codec.check().unwrap_err().kind, ErrorKind::Usage);
 }

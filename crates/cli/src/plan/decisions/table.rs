@@ -334,6 +334,12 @@ pub(super) const DECISIONS: &[(&str, &str, Decision)] = &[
         "codec",
         Refused(&["refrain compress --format lrz --codec zstd {file}"]),
     ),
+    ("rfn", "filter", Idle(BOTH_WAYS)),
+    (
+        "*",
+        "filter",
+        Refused(&["refrain compress --format lrz --filter delta:2 {file}"]),
+    ),
     ("rfn", "block_size", Idle(BOTH_WAYS)),
     (
         "*",

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use refrain_codec::looks_incompressible;
+use refrain_codec::{FilterPlan, looks_incompressible};
 use refrain_format::lrzip::BackEnd;
 use refrain_lrzip_codec::LrzipCodec;
 use refrain_lrzip_codec::{LrzipPlan, encode_lrzip_block};
@@ -163,7 +163,7 @@ impl UnencodedLiterals {
         }
         let parts: Vec<&[u8]> = self.pages.iter().map(|page| &page[..]).collect();
         Ok((context.workspaces)
-            .with(|space| looks_incompressible(&mut space.codec, &parts, false))?)
+            .with(|space| looks_incompressible(&mut space.codec, &parts, FilterPlan::None))?)
     }
 
     /// The block in a form that decodes quickly enough to be read again.

@@ -1,0 +1,3 @@
+//! Filter 5.
+
+refrain_carried_decoders::filter!(5);

@@ -1,0 +1,3 @@
+//! Filter 6.
+
+refrain_carried_decoders::filter!(6);
