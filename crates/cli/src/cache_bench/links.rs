@@ -273,7 +273,7 @@ mod tests {
         let mut client = TcpStream::connect(links.addresses()[0]).unwrap();
         let (mut served, _) = node.accept().unwrap();
         let value: Vec<u8> = (0..1_000_000_u32)
-            .map(|at| ((at * 7919) >> 8) as u8)
+            .map(|at| (at.wrapping_mul(7919) >> 8) as u8)
             .collect();
         for is_slow in [true, false] {
             links.set_slow(is_slow);
