@@ -60,6 +60,8 @@ mod plan;
 pub mod property;
 mod raw_length;
 #[cfg(not(target_family = "wasm"))]
+pub mod rebase;
+#[cfg(not(target_family = "wasm"))]
 mod registry;
 mod sample;
 mod settings;

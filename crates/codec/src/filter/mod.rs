@@ -16,3 +16,4 @@ mod x86_64;
 mod xor;
 
 pub use arm64::decode_at as arm64_decode_at;
+pub(crate) use x86_64::Walk;

@@ -78,23 +78,30 @@ fn convert(host: Host, bytes: &mut [u8], combine: impl Fn(Operand, u32) -> Opera
 
 /// Goes through bytes by instructions.
 #[derive(Default)]
-struct Walk {
+pub(crate) struct Walk {
     /// The position of the next instruction.
     position: usize,
     /// The number of next instructions in which nothing is converted.
     doubted: u32,
 }
 
-struct Step {
+/// What was found at one instruction.
+pub(crate) struct Step {
     /// The position of the operand that counts from the next instruction.
-    relative_at: Option<usize>,
-    is_doubted: bool,
+    pub relative_at: Option<usize>,
+    /// Whether it may be no code.
+    pub is_doubted: bool,
 }
 
 impl Walk {
+    /// The position of the next instruction.
+    pub(crate) fn position(&self) -> usize {
+        self.position
+    }
+
     /// Goes over one instruction; none begins in the last `LOOKAHEAD_BYTES`.
     #[inline]
-    fn step(&mut self, bytes: &[u8]) -> Option<Step> {
+    pub(crate) fn step(&mut self, bytes: &[u8]) -> Option<Step> {
         let start = self.position;
         let found = instruction(bytes.get(start..)?.first_chunk()?);
         self.position += found.length_bytes;
