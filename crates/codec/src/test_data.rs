@@ -116,23 +116,6 @@ pub fn x86_64_code(length_bytes: usize, seed: u64) -> Vec<u8> {
     bytes
 }
 
-/// The first 4096 bytes of an ELF file for x86-64 whose code is in these ranges.
-#[must_use]
-pub fn x86_64_program_header(code: &[std::ops::Range<u64>]) -> Vec<u8> {
-    let mut header = b"\x7fELF\x02\x01\x01".to_vec();
-    header.resize(4096, 0);
-    header[0x12..0x14].copy_from_slice(&62_u16.to_le_bytes());
-    header[0x20..0x28].copy_from_slice(&0x40_u64.to_le_bytes());
-    header[0x36..0x38].copy_from_slice(&56_u16.to_le_bytes());
-    header[0x38..0x3A].copy_from_slice(&(code.len() as u16).to_le_bytes());
-    for (segment, range) in header[0x40..].chunks_exact_mut(56).zip(code) {
-        segment[..8].copy_from_slice(&[1, 0, 0, 0, 5, 0, 0, 0]);
-        segment[8..16].copy_from_slice(&range.start.to_le_bytes());
-        segment[32..40].copy_from_slice(&(range.end - range.start).to_le_bytes());
-    }
-    header
-}
-
 /// Instruction words with calls of a few functions at ARM64 relative addresses.
 #[must_use]
 pub fn arm64_code(length_bytes: usize, seed: u64) -> Vec<u8> {

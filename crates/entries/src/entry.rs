@@ -144,6 +144,9 @@ pub struct Entry {
     /// In a recorded tar stream: how the header differs from the predicted one (see the module
     /// `tar`). Empty where the prediction is exact, and in trees that were read from a directory.
     pub header_recipe: Vec<u8>,
+    /// Whether the content holds the file's machine code with far references as addresses: readers
+    /// restore it (`docs/machine-code.md`). Only for files that are data as a whole.
+    pub is_rebased: bool,
     /// A hash of the inode number of a file and the time of its last change of any kind, by which
     /// an unchanged file is recognised without reading it. 0: unknown. It is no property of the
     /// file: hashes of entries do not cover it.

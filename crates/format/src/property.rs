@@ -100,7 +100,8 @@ fn pattern_from(rng: &mut Rng) -> Pattern {
     Pattern::new(&period).unwrap()
 }
 
-/// As [`entries_from_seed`], with what only layered trees have: stamps, and removed paths.
+/// As [`entries_from_seed`], with rebased files and what only layered trees have: stamps, and
+/// removed paths.
 fn layered_entries_from_seed(seed: u64, count: usize) -> Vec<Entry> {
     let mut rng = Rng::new(!seed);
     let mut entries = entries_from_seed(seed, count);
@@ -111,6 +112,8 @@ fn layered_entries_from_seed(seed: u64, count: usize) -> Vec<Entry> {
             EntryKind::Fifo if rng.below(2) > 0 => entry.kind = EntryKind::Removed,
             _ => {}
         }
+        let may_be_rebased = entry.kind == EntryKind::File && entry.data_ranges.is_none();
+        entry.is_rebased = may_be_rebased && rng.below(4) == 0;
     }
     entries
 }
@@ -228,6 +231,7 @@ fn new_entry(rng: &mut Rng, version: usize, at: usize) -> Entry {
             0 => (0..rng.below(9)).map(|_| rng.any() as u8).collect(),
             _ => Vec::new(),
         },
+        is_rebased: false,
         change_stamp: 0,
         path: if kind == EntryKind::Raw { Vec::new() } else { path },
     }

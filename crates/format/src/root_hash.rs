@@ -174,7 +174,7 @@ impl RootHasher {
 }
 
 fn put_entry(out: &mut Vec<u8>, entry: &Entry) {
-    put_varint(out, u64::from(entry_kind_id(entry.kind)));
+    put_varint(out, u64::from(entry_kind_id(entry.kind, entry.is_rebased)));
     put_text(out, &entry.path);
     put_varint(out, u64::from(entry.mode));
     put_varint(out, entry.owner.uid);

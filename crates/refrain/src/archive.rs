@@ -396,6 +396,7 @@ impl Archive {
                 let content = entry.content_range();
                 tree.has_all_content()
                     && entry.data_ranges.is_none()
+                    && !entry.is_rebased
                     && content == (0..tree.content_bytes())
             }
             (Some(_), None) => false,

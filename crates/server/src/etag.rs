@@ -48,6 +48,7 @@ pub(crate) fn of_entry(member: &Member, entry: &Entry) -> Option<String> {
     hasher.update(&member.blake3);
     hasher.update(&entry.content_offset.to_le_bytes());
     hasher.update(&entry.size_bytes.to_le_bytes());
+    hasher.update(&[u8::from(entry.is_rebased)]);
     for range in entry.data_ranges.iter().flatten() {
         hasher.update(&range.start.to_le_bytes());
         hasher.update(&range.end.to_le_bytes());

@@ -218,6 +218,41 @@ pub fn executable(length: usize, seed: u64) -> Vec<u8> {
     out
 }
 
+/// A program for x86-64: an ELF header, `code_bytes` of code that calls a few functions everywhere
+/// in the file, and zeros.
+#[must_use]
+pub fn program(length: usize, code_bytes: usize, seed: u64) -> Vec<u8> {
+    const HEADER_BYTES: usize = 4096;
+    const PLAIN: [&[u8]; 4] = [
+        &[0x48, 0x89, 0xE5],
+        &[0x55],
+        &[0x31, 0xC0],
+        &[0x48, 0x83, 0xEC, 8],
+    ];
+    let mut rng = Rng::new(seed);
+    let mut bytes = b"\x7fELF\x02\x01\x01".to_vec();
+    bytes.resize(HEADER_BYTES, 0);
+    bytes[0x12] = 62;
+    bytes[0x20] = 0x40;
+    bytes[0x36] = 56;
+    bytes[0x38] = 1;
+    bytes[0x40..0x48].copy_from_slice(&[1, 0, 0, 0, 5, 0, 0, 0]);
+    bytes[0x48..0x50].copy_from_slice(&(HEADER_BYTES as u64).to_le_bytes());
+    bytes[0x60..0x68].copy_from_slice(&(code_bytes as u64).to_le_bytes());
+    while bytes.len() < HEADER_BYTES + code_bytes {
+        for _ in 0..1 + rng.below(9) {
+            bytes.extend_from_slice(PLAIN[rng.below(PLAIN.len() as u64) as usize]);
+        }
+        let function = (length as u64 / 50 * rng.below(50)) as u32;
+        let next = bytes.len() as u32 + 5;
+        bytes.push(0xE8);
+        bytes.extend_from_slice(&function.wrapping_sub(next).to_le_bytes());
+    }
+    bytes.truncate(HEADER_BYTES + code_bytes);
+    bytes.resize(length, 0);
+    bytes
+}
+
 /// All kinds of data above, each of about `length` bytes, with their names.
 #[must_use]
 pub fn all_kinds(length: usize, seed: u64) -> Vec<(&'static str, Vec<u8>)> {

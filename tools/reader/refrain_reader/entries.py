@@ -22,6 +22,7 @@ from .heads import EntriesHead
     OTHER,
     RAW,
 ) = range(1, 10)
+REBASED = 11
 WITH_DATA = {FILE, OTHER, RAW}
 WITH_LINK = {SYMLINK, HARDLINK}
 WITH_DEVICE = {CHARACTER, BLOCK_DEVICE}
@@ -60,8 +61,14 @@ class Entry:
 
     @property
     def kind(self) -> int:
-        """Entry_Kind, 0 for the entry before the first."""
-        return self.meta.kind if self.meta else 0
+        """Entry_Kind without rebasing, 0 for the entry before the first."""
+        kind = self.meta.kind if self.meta else 0
+        return FILE if kind == REBASED else kind
+
+    @property
+    def is_rebased(self) -> bool:
+        """Whether its content is a file with rebased machine code."""
+        return self.meta is not None and self.meta.kind == REBASED
 
     @property
     def content_bytes(self) -> int:
@@ -263,7 +270,7 @@ class Unpacker:
     def new_class(self) -> Class:
         """Column 8."""
         kind, mode, owner, attributes = (self.column[8].varint() for _ in range(4))
-        if not FILE <= kind <= RAW:
+        if not FILE <= kind <= RAW and kind != REBASED:
             raise Unsupported(f"{self.name}: Entry_Kind {kind}")
         need(mode < 1 << 32, f"{self.name}: Mode {mode:o}")
         owners, sets = self.tables.owners, self.tables.attributes

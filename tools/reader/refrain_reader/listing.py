@@ -47,7 +47,7 @@ def entry_line(entry: Entry) -> str:
     ranges = "-" if entry.ranges is None else ",".join(f"{a}:{b}" for a, b in entry.ranges) or "0"
     attributes = ",".join(f"{quoted(n)}={quoted(v)}" for n, v in meta.attributes) or "-"
     fields = [
-        ENTRY_KINDS[meta.kind],
+        ENTRY_KINDS[entry.kind],
         f"{meta.mode:o}",
         meta.user_id,
         meta.group_id,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from . import entries as kinds
-from . import tar_recipe, tar_tree
+from . import machine_code, tar_recipe, tar_tree
 from .archive import Archive
 from .contents import Member
 from .entries import Entry
@@ -19,7 +19,11 @@ def entry_content(archive: Archive, member: Member, entry: Entry) -> Iterator[by
     """The content of an entry, without holes."""
     if entry.kind in kinds.WITH_DATA:
         end = entry.offset + entry.content_bytes
-        yield from archive.contents.of(member, entry.offset, end)
+        content = archive.contents.of(member, entry.offset, end)
+        if entry.is_rebased:
+            yield machine_code.restore(b"".join(content), repr(entry.path))
+        else:
+            yield from content
 
 
 def headers(member: Member, entries: list[Entry]) -> Iterator[tuple[Entry, bytes, int]]:

@@ -146,20 +146,25 @@ def instruction(code: bytes) -> tuple[int, int | None, bool]:
     return at, relative, False
 
 
-def undo(data: bytes) -> bytes:
-    """The bytes before the filter."""
-    out = bytearray(data)
+def operands(data: bytes) -> Iterator[tuple[int, int]]:
+    """Where the relative operands of code are, and the positions from which they count."""
     position = doubted = 0
-    while position + LENGTH_MAX <= len(out):
+    while position + LENGTH_MAX <= len(data):
         start = position
-        length, relative, unlikely = instruction(bytes(out[start : start + LENGTH_MAX]))
+        length, relative, unlikely = instruction(bytes(data[start : start + LENGTH_MAX]))
         position += length
         if unlikely:
             doubted = DOUBTED
         if doubted:
             doubted -= 1
         elif relative is not None:
-            at = start + relative
-            number = int.from_bytes(out[at : at + 4], "big") - position
-            out[at : at + 4] = (number % (1 << 32)).to_bytes(4, "little")
+            yield start + relative, position
+
+
+def undo(data: bytes) -> bytes:
+    """The bytes before the filter."""
+    out = bytearray(data)
+    for at, position in operands(data):
+        number = int.from_bytes(out[at : at + 4], "big") - position
+        out[at : at + 4] = (number % (1 << 32)).to_bytes(4, "little")
     return bytes(out)

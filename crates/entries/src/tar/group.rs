@@ -393,6 +393,7 @@ fn parse_main(
         size_bytes: if kind.has_data() { tail.size_bytes } else { 0 },
         content_offset: 0,
         data_ranges: tail.data_ranges,
+        is_rebased: false,
         change_stamp: 0,
         link_target: kind.is_link().then(link),
         device: if kind.is_device() {

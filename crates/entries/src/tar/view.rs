@@ -16,6 +16,8 @@ pub struct ViewItem {
     pub header: Vec<u8>,
     /// The data, as a range of the member's content. May be empty.
     pub content: Range<u64>,
+    /// Whether the content is a file with machine code to restore.
+    pub is_rebased: bool,
     /// The number of zero bytes after the data.
     pub padding_bytes: u64,
 }
@@ -107,6 +109,7 @@ impl TarView {
         Ok(ViewItem {
             header,
             content: entry.content_range(),
+            is_rebased: entry.is_rebased,
             padding_bytes: if has_padding { padding_bytes(entry.stored_bytes()) } else { 0 },
         })
     }

@@ -51,7 +51,7 @@ impl Classes {
             },
         };
         let class = Class {
-            kind: entry_kind_id(entry.kind),
+            kind: entry_kind_id(entry.kind, entry.is_rebased),
             mode: entry.mode,
             owner,
             attributes,
@@ -71,7 +71,7 @@ impl Classes {
             return false;
         };
         let owner = self.owners.get(class.owner as usize);
-        class.kind == entry_kind_id(entry.kind)
+        class.kind == entry_kind_id(entry.kind, entry.is_rebased)
             && class.mode == entry.mode
             && owner.is_some_and(|owner| Arc::ptr_eq(owner, &entry.owner) || *owner == entry.owner)
             && self.attributes_of(class) == entry.attributes
@@ -135,9 +135,9 @@ impl Classes {
     }
 
     fn take_definition(&mut self, columns: &mut ColumnReaders<'_>) -> Result<u32> {
-        let kind = columns.varint(Column::ClassFields)?;
+        let (kind, is_rebased) = entry_kind_from_id(columns.varint(Column::ClassFields)?)?;
         let class = Class {
-            kind: entry_kind_id(entry_kind_from_id(kind)?),
+            kind: entry_kind_id(kind, is_rebased),
             mode: columns.u32(Column::ClassFields, "entry mode")?,
             owner: columns.u32(Column::ClassFields, "owner of an entry")?,
             attributes: columns.u32(Column::ClassFields, "attributes of an entry")?,
@@ -208,9 +208,10 @@ impl Classes {
         let class = class.ok_or_else(|| too_high("class of an entry", number))?;
         let owner = self.owners.get(class.owner as usize);
         let owner = owner.ok_or_else(|| too_high("owner of an entry", class.owner))?;
+        let (kind, is_rebased) = entry_kind_from_id(u64::from(class.kind))?;
         Ok(Entry {
             path: Vec::new(),
-            kind: entry_kind_from_id(u64::from(class.kind))?,
+            kind,
             mode: class.mode,
             owner: owner.clone(),
             modified: Timestamp::default(),
@@ -221,6 +222,7 @@ impl Classes {
             device: (0, 0),
             attributes: self.attributes_of(class).to_vec(),
             header_recipe: Vec::new(),
+            is_rebased,
             change_stamp: 0,
         })
     }

@@ -24,8 +24,13 @@ pub(super) const ENTRY_KINDS: [EntryKind; 10] = [
     EntryKind::Removed,
 ];
 
-pub(crate) fn entry_kind_id(kind: EntryKind) -> u8 {
+/// The id of a file whose content is rebased.
+pub(super) const REBASED_FILE: u8 = 11;
+
+/// The id of an entry's kind, which tells whether its content is rebased.
+pub(crate) fn entry_kind_id(kind: EntryKind, is_rebased: bool) -> u8 {
     match kind {
+        EntryKind::File if is_rebased => REBASED_FILE,
         EntryKind::File => 1,
         EntryKind::Directory => 2,
         EntryKind::Symlink => 3,
@@ -39,10 +44,12 @@ pub(crate) fn entry_kind_id(kind: EntryKind) -> u8 {
     }
 }
 
-pub(super) fn entry_kind_from_id(id: u64) -> Result<EntryKind> {
-    ENTRY_KINDS
-        .into_iter()
-        .find(|&kind| u64::from(entry_kind_id(kind)) == id)
+/// The kind with an id, and whether the entry's content is rebased.
+pub(super) fn entry_kind_from_id(id: u64) -> Result<(EntryKind, bool)> {
+    let kinds = ENTRY_KINDS.map(|kind| (kind, false)).into_iter();
+    kinds
+        .chain([(EntryKind::File, true)])
+        .find(|&(kind, is_rebased)| u64::from(entry_kind_id(kind, is_rebased)) == id)
         .ok_or(FormatError::Reserved {
             what: "entry kind",
             value: id,
@@ -125,6 +132,7 @@ fn check_data(entry: &Entry) -> Result<()> {
         check_range("content offset of an entry", entry.content_offset, 0)?;
         return Ok(());
     }
+    check_rebased(entry)?;
     let mut previous_end = None;
     for range in entry.data_ranges.iter().flatten() {
         let starts_late = previous_end.is_none_or(|end| range.start > end);
@@ -142,6 +150,21 @@ fn check_data(entry: &Entry) -> Result<()> {
         entry.content_offset,
         entry.stored_bytes(),
     )?;
+    Ok(())
+}
+
+/// Only files without holes are rebased.
+fn check_rebased(entry: &Entry) -> Result<()> {
+    if entry.is_rebased && (entry.kind != EntryKind::File || entry.data_ranges.is_some()) {
+        return Err(FormatError::Value {
+            what: "data ranges of a rebased file",
+            value: entry
+                .data_ranges
+                .as_ref()
+                .map_or(0, |ranges| ranges.len() as u64),
+            rule: "none: its content is the whole file",
+        });
+    }
     Ok(())
 }
 

@@ -48,9 +48,11 @@ fn entry(path: &[u8]) -> Entry {
 #[test]
 fn ids_and_kinds_match_one_to_one() {
     for kind in ENTRY_KINDS {
-        assert_eq!(entry_kind_from_id(entry_kind_id(kind).into()), Ok(kind));
+        let id = entry_kind_id(kind, false).into();
+        assert_eq!(entry_kind_from_id(id), Ok((kind, false)));
     }
-    assert!(entry_kind_from_id(0).is_err() && entry_kind_from_id(11).is_err());
+    assert!(entry_kind_from_id(0).is_err() && entry_kind_from_id(12).is_err());
+    assert_eq!(entry_kind_from_id(11), Ok((EntryKind::File, true)));
 }
 
 #[test]
@@ -395,7 +397,7 @@ fn unknown_kinds_are_unsupported_and_too_large_numbers_damaged() {
     };
     // Kind and mode; the mode becomes 2^33 - 1.
     let class_fields = [1, 0xff, 0xff, 0xff, 0xff, 0x0f];
-    let kind = class_after_change(&large, &class_fields, &[11, 0xff, 0xff, 0xff, 0xff, 0x0f]);
+    let kind = class_after_change(&large, &class_fields, &[12, 0xff, 0xff, 0xff, 0xff, 0x0f]);
     assert_eq!(kind, ErrorClass::Unsupported);
     let kind = class_after_change(&large, &class_fields, &[0xff, 0xff, 0xff, 0xff, 0x7f, 0x0f]);
     assert_eq!(kind, ErrorClass::Unsupported);

@@ -11,6 +11,7 @@ pub(crate) mod envelope;
 pub(crate) mod exact_read;
 pub(crate) mod frames;
 pub(crate) mod lrzip;
+pub(crate) mod machine_code;
 pub(crate) mod memory;
 pub(crate) mod named_block;
 pub(crate) mod page;

@@ -156,6 +156,19 @@ fn recipes() -> Vec<Recipe> {
         file(name, &bytes)
     });
     recipes.push(Recipe::new("tars", members.into(), options(3, 1)));
+    // A program whose calls reach far, twice.
+    let program = data::program((4 << 20) + 9, 70_000, 3);
+    let tar = [
+        tar_entry("one", &program),
+        tar_entry("two", &program),
+        vec![0; 1024],
+    ]
+    .concat();
+    recipes.push(Recipe::new(
+        "machine-code",
+        vec![file("tar", &tar)],
+        options(3, 1),
+    ));
     // Holes before, between and after data, and an ordinary file beside it.
     let data = [
         (700_000, mixture[..9_000].to_vec()),
@@ -186,6 +199,29 @@ fn recipes() -> Vec<Recipe> {
     let many = (0..300_u32).map(|number| file(&format!("{number}"), &number.to_le_bytes()));
     recipes.push(Recipe::new("signature", many.collect(), signed));
     recipes
+}
+
+/// A file in a tar stream.
+fn tar_entry(name: &str, bytes: &[u8]) -> Vec<u8> {
+    let mut header = [0; 512];
+    let size = format!("{:011o}", bytes.len());
+    for (at, field) in [
+        (0, name),
+        (100, "0000755"),
+        (108, "0000000"),
+        (116, "0000000"),
+        (124, &size),
+        (136, "00000000000"),
+        (148, "        "),
+        (156, "0"),
+        (257, "ustar\x0000"),
+    ] {
+        header[at..at + field.len()].copy_from_slice(field.as_bytes());
+    }
+    let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum();
+    header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+    let padding = vec![0; bytes.len().next_multiple_of(512) - bytes.len()];
+    [&header[..], bytes, &padding].concat()
 }
 
 /// Archives joined from others, or embedded in them.

@@ -65,6 +65,7 @@ mod levels;
 mod lrzip;
 #[cfg(feature = "lrzip")]
 mod lrzip_write;
+mod machine_code;
 mod merge;
 mod pipes;
 mod reach;

@@ -114,13 +114,13 @@ fn collect(root: &Path, name: &str, files: &mut Files) {
 const ENTRIES: u8 = 6;
 
 /// What one pass delivered.
-struct Pass {
-    files: Files,
+pub(super) struct Pass {
+    pub files: Files,
     broken: Files,
-    damage: Damage,
+    pub damage: Damage,
 }
 
-fn pass(archive: &[u8], by_pipe: bool, keep_broken: bool) -> Result<Pass> {
+pub(super) fn pass(archive: &[u8], by_pipe: bool, keep_broken: bool) -> Result<Pass> {
     let mut targets = Recovered::new();
     let options = ReadOptions {
         temporary: Some(env!("CARGO_TARGET_TMPDIR").into()),
@@ -141,7 +141,7 @@ fn pass(archive: &[u8], by_pipe: bool, keep_broken: bool) -> Result<Pass> {
     })
 }
 
-fn name_of(file: &DamagedFile) -> String {
+pub(super) fn name_of(file: &DamagedFile) -> String {
     let mut name = file.member_name.clone();
     if let Some(path) = &file.path {
         name = [&name[..], b"/", path].concat();

@@ -29,6 +29,7 @@ struct EntryRow {
     mode: u32,
     modified_nanoseconds: u32,
     kind: EntryKind,
+    is_rebased: bool,
     modified_seconds: i64,
     size_bytes: u64,
     content_offset: u64,
@@ -75,6 +76,7 @@ impl EntryFrame {
             mode: entry.mode,
             modified_nanoseconds: entry.modified.nanoseconds,
             kind: entry.kind,
+            is_rebased: entry.is_rebased,
             modified_seconds: entry.modified.seconds,
             size_bytes: entry.size_bytes,
             content_offset: entry.content_offset,
@@ -177,6 +179,7 @@ impl EntryFrame {
             device: rare.map_or((0, 0), |rare| rare.device),
             attributes: rare.map_or_else(Vec::new, |rare| rare.attributes.clone()),
             header_recipe: vec![],
+            is_rebased: found.is_rebased,
             change_stamp: 0,
         })
     }

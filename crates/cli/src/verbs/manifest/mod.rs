@@ -202,7 +202,7 @@ impl Writer<'_> {
         (prefix, served): (&[u8], &[u8]),
         start: Option<u64>,
     ) -> refrain::Result<()> {
-        let is_whole = file.data_ranges.is_none();
+        let is_whole = file.data_ranges.is_none() && !file.is_rebased;
         self.reference(&Place {
             path: &[prefix, &named.path].concat(),
             served: &[served, b"/", &named.path].concat(),

@@ -5,6 +5,7 @@ use refrain_entries::Entry;
 use crate::error::{Error, ErrorKind, Result};
 use crate::read::store_reader::Depth;
 use crate::read::tree::content::TreeContent;
+use crate::read::tree::rebased::RebasedFile;
 
 /// Reads an entry's data at `offset`, holes as zeros. Returns the number of bytes read.
 pub(crate) fn read_entry(
@@ -23,6 +24,11 @@ pub(crate) fn read_entry(
         .min(buffer.len());
     let buffer = &mut buffer[..count];
     let depth = Depth::for_read(count);
+    if entry.is_rebased && count > 0 {
+        let file = RebasedFile::open(content, entry.content_range())?;
+        file.read(offset, buffer, depth)?;
+        return Ok(count);
+    }
     let Some(ranges) = &entry.data_ranges else {
         content.read(entry.content_offset + offset, buffer, depth)?;
         return Ok(count);

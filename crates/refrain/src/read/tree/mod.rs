@@ -11,6 +11,7 @@ pub(crate) mod part;
 pub(crate) mod path_order;
 pub(crate) mod raw_parts;
 pub(crate) mod read_hash;
+pub(crate) mod rebased;
 pub(crate) mod recovery;
 pub(crate) mod restore;
 pub(crate) mod spill;

@@ -9,6 +9,7 @@ use crate::progress::{Progress, Watch, is_cancelled};
 use crate::read::content_limit::ContentMeter;
 use crate::read::store_reader::Depth;
 use crate::read::tree::content::TreeContent;
+use crate::read::tree::rebased::RebasedFile;
 use crate::read::tree::view_frames::malformed;
 
 /// The maximum content bytes read at once.
@@ -81,11 +82,16 @@ impl PartWriter<'_> {
         let item = self.view.entry(entry).map_err(malformed)?;
         self.bytes(&item.header)?;
         let (mut offset, end) = (item.content.start, item.content.end);
+        let open = || RebasedFile::open(self.content, item.content.clone());
+        let file = item.is_rebased.then(open).transpose()?;
         let mut buffer = vec![0; end.saturating_sub(offset).min(READ_BYTES) as usize];
         while offset < end {
             let length = (end - offset).min(READ_BYTES) as usize;
             let piece = buffer.get_mut(..length).unwrap_or_default();
-            self.content.read(offset, piece, Depth::Whole)?;
+            match &file {
+                Some(file) => file.read(offset - item.content.start, piece, Depth::Whole)?,
+                None => self.content.read(offset, piece, Depth::Whole)?,
+            }
             offset += length as u64;
             self.bytes(buffer.get(..length).unwrap_or_default())?;
         }

@@ -1,6 +1,7 @@
 //! Restores a tree: creates its entries, and writes its files with many threads in the order of
 //! their content, so that every block is decoded once.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use crate::read::tree::content::TreeContent;
 use crate::read::tree::parallel::{Work, run_in_order};
 use crate::read::tree::raw_parts::TarCheck;
 use crate::read::tree::read_hash::{ReadEntries, ReadHash};
+use crate::read::tree::rebased::restored;
 use crate::read::tree::recovery::{Recovery, goes_on, inside};
 
 /// The maximum content that one job reads, and the bytes and files that it writes, unless a single
@@ -328,10 +330,12 @@ impl<'a> FileQueue<'a> {
             held_bytes: 0,
             run: Box::new(move || {
                 let mut bytes = vec![0; (end - start) as usize];
-                let missing = read(content, recovery, content_start, &mut bytes)?;
+                let mut missing = read(content, recovery, content_start, &mut bytes)?;
                 let _stage = stage("restore", end - start);
+                let part = (content_start, &bytes[..]);
+                let data = data_of(content, recovery, &large.entry, part, &mut missing)?;
                 // A failure is recorded.
-                let _ = large.file.write_at(start, &bytes);
+                let _ = large.file.write_at(start, &data);
                 let is_broken = !missing.is_empty();
                 large.missing.lock().extend(missing);
                 Ok(Written {
@@ -371,16 +375,18 @@ impl<'a> FileQueue<'a> {
                 for entry in &files {
                     checkpoint();
                     let range = entry.content_range();
-                    let lost = inside(&missing, &range);
+                    let mut lost = inside(&missing, &range);
+                    let from = (range.start.saturating_sub(start)) as usize;
+                    let stored = bytes.get(from..from + entry.stored_bytes() as usize);
+                    let part = (range.start, stored.unwrap_or_default());
+                    let data = data_of(content, recovery, entry, part, &mut lost)?;
                     if let (false, Some(recovery)) = (lost.is_empty(), recovery)
                         && !recovery.is_kept(entry, &lost)
                     {
                         continue;
                     }
-                    let from = (range.start.saturating_sub(start)) as usize;
-                    let data = bytes.get(from..from + entry.stored_bytes() as usize);
                     // A failure is recorded.
-                    target.write_file(entry, data.unwrap_or_default());
+                    target.write_file(entry, &data);
                 }
                 Ok(Written {
                     content_start: start,
@@ -391,6 +397,21 @@ impl<'a> FileQueue<'a> {
             }),
         }
     }
+}
+
+/// The data of an entry, from a part of its content.
+fn data_of<'b>(
+    content: &dyn TreeContent,
+    recovery: Option<&Recovery<'_>>,
+    entry: &Entry,
+    part: (u64, &'b [u8]),
+    missing: &mut Vec<Range<u64>>,
+) -> Result<Cow<'b, [u8]>> {
+    if !entry.is_rebased {
+        return Ok(Cow::Borrowed(part.1));
+    }
+    let file = entry.content_range();
+    restored(content, recovery, file, part, missing).map(Cow::Owned)
 }
 
 /// Reads content. Returns the missing ranges, if the pass continues after damage.

@@ -16,6 +16,7 @@ use crate::read::tree::content::TreeContent;
 use crate::read::tree::frame_entries::FrameEntries;
 use crate::read::tree::parallel::{Work, run_in_order};
 use crate::read::tree::read_hash::{ReadEntries, ReadHash};
+use crate::read::tree::rebased::read_part;
 use crate::read::tree::recovery::{Recovery, goes_on};
 use crate::read::tree::view_frames::{malformed, view_of};
 
@@ -29,6 +30,11 @@ const CHUNK_BYTES_MAX: u64 = 4 << 20;
 enum Part {
     Bytes(Vec<u8>),
     Content(Range<u64>),
+    /// A range of the content that belongs to the rebased file at the other one.
+    Rebased {
+        range: Range<u64>,
+        file: Range<u64>,
+    },
     Zeros(u64),
 }
 
@@ -36,15 +42,26 @@ impl Part {
     fn length_bytes(&self) -> u64 {
         match self {
             Part::Bytes(bytes) => bytes.len() as u64,
-            Part::Content(range) => range.end - range.start,
+            Part::Content(range) | Part::Rebased { range, .. } => range.end - range.start,
             Part::Zeros(count) => *count,
+        }
+    }
+
+    fn of_content(item: &ViewItem) -> Part {
+        let range = item.content.clone();
+        match item.is_rebased {
+            false => Part::Content(range),
+            true => Part::Rebased {
+                file: range.clone(),
+                range,
+            },
         }
     }
 
     fn held_bytes(&self) -> u64 {
         match self {
             Part::Bytes(bytes) => bytes.len() as u64,
-            Part::Content(_) | Part::Zeros(_) => 0,
+            Part::Content(_) | Part::Rebased { .. } | Part::Zeros(_) => 0,
         }
     }
 }
@@ -93,9 +110,10 @@ impl<'a> ViewPlanner<'a> {
     }
 
     fn push(&mut self, item: ViewItem) {
+        let content = Part::of_content(&item);
         let parts = [
             Part::Bytes(item.header),
-            Part::Content(item.content),
+            content,
             Part::Zeros(item.padding_bytes),
         ];
         for part in parts {
@@ -173,6 +191,14 @@ fn split(part: Part, length_bytes: u64) -> (Part, Option<Part>) {
             let first = Part::Content(range.start..middle);
             (first, Some(Part::Content(middle..range.end)))
         }
+        Part::Rebased { range, file } => {
+            let middle = range.start + length_bytes;
+            let part = |range| Part::Rebased {
+                range,
+                file: file.clone(),
+            };
+            (part(range.start..middle), Some(part(middle..range.end)))
+        }
         Part::Zeros(count) => (
             Part::Zeros(length_bytes),
             Some(Part::Zeros(count - length_bytes)),
@@ -182,11 +208,20 @@ fn split(part: Part, length_bytes: u64) -> (Part, Option<Part>) {
 
 struct Chunk {
     bytes: Vec<u8>,
-    /// The content in the chunk: offset in the chunk and range in the member.
-    content: Vec<(usize, Range<u64>)>,
+    content: Vec<ChunkContent>,
     /// The missing ranges of the chunk, and why.
     missing: Vec<Range<u64>>,
     error: Option<Error>,
+}
+
+/// The content in a chunk.
+struct ChunkContent {
+    /// Its offset in the chunk.
+    at: usize,
+    /// Its range in the member.
+    range: Range<u64>,
+    /// The stored bytes, if the chunk has others.
+    stored: Option<Vec<u8>>,
 }
 
 /// The bytes of a chunk.
@@ -216,7 +251,24 @@ fn produce(content: &dyn TreeContent, parts: Vec<Part>) -> Result<Chunk> {
                     }
                     read => read?,
                 }
-                chunk.content.push((at, range));
+                chunk.content.push(ChunkContent {
+                    at,
+                    range,
+                    stored: None,
+                });
+            }
+            Part::Rebased { range, file } => {
+                let part = read_part(content, &file, range.start, target)?;
+                for lost in part.missing {
+                    let (from, to) = (lost.start - range.start, lost.end - range.start);
+                    push_range(&mut chunk.missing, at as u64 + from..at as u64 + to);
+                }
+                chunk.error = chunk.error.or(part.error);
+                chunk.content.push(ChunkContent {
+                    at,
+                    range,
+                    stored: Some(part.stored),
+                });
             }
             Part::Zeros(_) => {}
         }
@@ -294,10 +346,13 @@ pub(crate) fn write_view(
                     bytes = &bytes[..first];
                 }
             }
-            for (at, range) in chunk.content {
-                let end = at + (range.end - range.start) as usize;
-                if let Some(bytes) = bytes.get(at..end) {
-                    hash.add(range.start, bytes);
+            for content in chunk.content {
+                let end = content.at + (content.range.end - content.range.start) as usize;
+                if let Some(shown) = bytes.get(content.at..end) {
+                    hash.add(
+                        content.range.start,
+                        content.stored.as_deref().unwrap_or(shown),
+                    );
                 }
             }
             output.meter.add(bytes.len() as u64)?;
@@ -370,7 +425,7 @@ fn broken(
 fn content_of(parts: &[Part]) -> Range<u64> {
     let mut whole: Option<Range<u64>> = None;
     for part in parts {
-        if let Part::Content(range) = part {
+        if let Part::Content(range) | Part::Rebased { range, .. } = part {
             whole = match whole {
                 None => Some(range.clone()),
                 Some(found) if range.start == found.end => Some(found.start..range.end),

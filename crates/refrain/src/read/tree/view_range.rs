@@ -8,6 +8,7 @@ use crate::error::Result;
 use crate::read::store_reader::Depth;
 use crate::read::tree::content::TreeContent;
 use crate::read::tree::entry_memory::EntryMemory;
+use crate::read::tree::rebased::RebasedFile;
 use crate::read::tree::view_frames::{ViewFrames, ViewPart, ViewPlace, malformed, view_of};
 
 /// Reads the views of an archive's members.
@@ -97,7 +98,13 @@ impl Target<'_> {
         if !from.target.is_empty() {
             let start = item.content.start + from.source.start as u64;
             let target = &mut self.buffer[from.target];
-            self.content.read(start, target, Depth::Whole)?;
+            if item.is_rebased {
+                let offset_in_file = start - item.content.start;
+                let file = RebasedFile::open(self.content, item.content)?;
+                file.read(offset_in_file, target, Depth::Whole)?;
+            } else {
+                self.content.read(start, target, Depth::Whole)?;
+            }
         }
         let from = self.next(item.padding_bytes);
         self.buffer[from.target].fill(0);

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use refrain_codec::rebase::Code;
 use refrain_entries::Entry;
 use refrain_pool::stages::stage;
 use refrain_protect::{HASH_BYTES, content_hash};
@@ -12,9 +13,10 @@ use refrain_protect::{HASH_BYTES, content_hash};
 use refrain_filesystem::{FileRoot, OpenedFile, Prefetcher, Problem, ProblemKind, relative_path};
 
 use crate::error::{Error, Result};
+use crate::store::machine_code::{code_to_rebase, header_bytes, rebase};
 use crate::write::tree::batch_bytes::BatchBytes;
 use crate::write::tree::file_data::{
-    Follows, Piece, Read, WHOLE_BYTES_MAX, read_piece, read_whole,
+    Follows, Piece, Read, WHOLE_BYTES_MAX, read_full_at, read_piece, read_whole,
 };
 
 /// File data for the member's content.
@@ -38,6 +40,8 @@ pub(crate) enum Outcome {
     Whole {
         range: Range<usize>,
         hash: [u8; HASH_BYTES],
+        /// Its code, which is rebased.
+        code: Option<Code>,
         /// The entry, if it differs from the listing.
         changed: Option<Box<Entry>>,
     },
@@ -55,11 +59,40 @@ pub(crate) enum Outcome {
     Large {
         entry: Box<Entry>,
         file: Arc<OpenedFile>,
+        code: Option<Arc<LargeCode>>,
     },
     /// It has more data than listed, and is read by a separate batch at the end.
     Later,
     /// It could not be read.
     Gone,
+}
+
+/// The code of a large file, which is rebased piece by piece.
+pub(crate) struct LargeCode {
+    code: Code,
+    /// The beginning of the file, as the code was found by. It is stored even if the file changes.
+    header: Vec<u8>,
+}
+
+impl LargeCode {
+    fn find(file: &OpenedFile, entry: &Entry) -> io::Result<Option<LargeCode>> {
+        let mut header = vec![0; header_bytes(entry.size_bytes)];
+        let count = read_full_at(file, 0, &mut header)?;
+        header.truncate(count);
+        let code = code_to_rebase(entry, &header);
+        Ok(code.map(|code| LargeCode { code, header }))
+    }
+
+    fn rebase(&self, piece: &Piece, bytes: &mut [u8]) {
+        let start = piece.range.start;
+        let beginning = bytes.iter_mut().zip(&self.header);
+        if start == 0 {
+            beginning.for_each(|(byte, stated)| *byte = *stated);
+        }
+        if start < self.code.end() {
+            rebase(&self.code, start, bytes);
+        }
+    }
 }
 
 /// Where the files of a window are read.
@@ -119,11 +152,20 @@ impl FileReading {
         Ok(batch)
     }
 
+    /// Rebases code and hashes the contents as they are stored: a sparse file has holes, and so may
+    /// have the data of a program without being rebased.
     fn hash(&self, batch: &mut ReadBatch) {
         let _stage = stage("hash files", batch.bytes.len() as u64);
         for object in &mut batch.objects {
-            if let Outcome::Whole { range, hash, .. } = &mut object.outcome {
-                *hash = content_hash(batch.bytes.get(range.clone()));
+            if let Outcome::Whole {
+                range, hash, code, ..
+            } = &mut object.outcome
+            {
+                let bytes = batch.bytes.get_mut(range.clone());
+                if let Some(code) = code {
+                    rebase(code, 0, bytes);
+                }
+                *hash = content_hash(bytes);
             }
         }
     }
@@ -142,23 +184,30 @@ impl FileReading {
             Ok((
                 _,
                 Read::Whole {
-                    entry: read,
+                    entry: mut read,
                     problem,
                 },
             )) => {
                 batch.problems.extend(problem);
+                let code = code_to_rebase(&read, batch.bytes.get(start..batch.bytes.len()));
+                read.is_rebased = code.is_some();
                 Ok(Outcome::Whole {
                     range: start..batch.bytes.len(),
                     hash: [0; HASH_BYTES],
+                    code,
                     changed: (read != *entry).then(|| Box::new(read)),
                 })
             }
             Ok((_, Read::TooLarge { .. })) if !may_be_large => Ok(Outcome::Later),
-            Ok((file, Read::TooLarge { entry, problem })) => {
+            Ok((file, Read::TooLarge { mut entry, problem })) => {
                 batch.problems.extend(problem);
+                // A file whose beginning cannot be read says so when its first piece is read.
+                let code = LargeCode::find(&file, &entry).unwrap_or_default();
+                entry.is_rebased = code.is_some();
                 Ok(Outcome::Large {
                     entry: Box::new(entry),
                     file: Arc::new(file),
+                    code: code.map(Arc::new),
                 })
             }
             Err(error) => {
@@ -185,7 +234,7 @@ impl FileReading {
         &self,
         index: u32,
         piece: Piece,
-        (file, entry): (&OpenedFile, &Entry),
+        (file, entry, code): (&OpenedFile, &Entry, Option<&LargeCode>),
         memory: Vec<u8>,
     ) -> Result<ReadBatch> {
         let mut stage = stage("read", 0);
@@ -194,12 +243,18 @@ impl FileReading {
             ..ReadBatch::default()
         };
         let outcome = match read_piece(file, &piece, entry, &mut batch.bytes) {
-            Ok((follows, problem)) => Outcome::Piece {
-                range: 0..batch.bytes.len(),
-                piece,
-                follows,
-                problem,
-            },
+            Ok((follows, problem)) => {
+                let range = 0..batch.bytes.len();
+                if let Some(code) = code {
+                    code.rebase(&piece, batch.bytes.get_mut(range.clone()));
+                }
+                Outcome::Piece {
+                    range,
+                    piece,
+                    follows,
+                    problem,
+                }
+            }
             Err(error) => {
                 batch.bytes.truncate(0);
                 Outcome::Unreadable(self.problem_of(entry, error)?)

@@ -38,6 +38,10 @@ impl BatchBytes {
         &self.buffer[range]
     }
 
+    pub(crate) fn get_mut(&mut self, range: Range<usize>) -> &mut [u8] {
+        &mut self.buffer[range]
+    }
+
     /// Appends `count` arbitrary bytes, to be overwritten.
     pub(crate) fn extend(&mut self, count: usize) -> &mut [u8] {
         let start = self.filled;

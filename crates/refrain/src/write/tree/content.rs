@@ -111,6 +111,11 @@ impl ContentWriter {
         Ok(offset)
     }
 
+    /// States that a range of the content is a file whose code is rebased.
+    pub(crate) fn note_rebased(&mut self, file: Range<u64>) {
+        self.log.add_rebased(file);
+    }
+
     fn append(
         &mut self,
         mut bytes: &[u8],

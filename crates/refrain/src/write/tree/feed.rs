@@ -20,7 +20,9 @@ use refrain_filesystem::{FileRoot, OpenedFile, Prefetcher, Problem, Walker};
 use crate::error::{Error, ErrorKind, Result};
 use crate::write::pipeline::context::PipelineContext;
 use crate::write::pipeline::feed::{ContentFeed, FeedStep};
-use crate::write::tree::batch::{FileReading, Outcome, ReadBatch, ReadObject, path_below};
+use crate::write::tree::batch::{
+    FileReading, LargeCode, Outcome, ReadBatch, ReadObject, path_below,
+};
 use crate::write::tree::content::ContentWriter;
 use crate::write::tree::entry_list::{EntryList, PackJob, SharedEntries};
 use crate::write::tree::file_data::{
@@ -61,6 +63,7 @@ struct LargeFile {
     /// As opened.
     entry: Arc<Entry>,
     file: Arc<OpenedFile>,
+    code: Option<Arc<LargeCode>>,
 }
 
 /// The window whose files are being read.
@@ -302,6 +305,7 @@ impl DirectoryFeed {
             Outcome::Whole {
                 range,
                 hash,
+                code,
                 changed,
             } => {
                 let listed = self.open_window_mut()?.reading.window.clone();
@@ -312,7 +316,11 @@ impl DirectoryFeed {
                     .and_then(|entry| entry.data_ranges.as_deref());
                 let earlier = self.open_window_mut()?.window.predecessor(index, 0);
                 let content = &mut self.content;
+                let length_bytes = bytes.len() as u64;
                 let offset = content.add_whole(bytes, hash, path, ranges, earlier, context)?;
+                if code.is_some() {
+                    content.note_rebased(offset..offset + length_bytes);
+                }
                 let open = self.open_window_mut()?;
                 open.window.place(index, earlier_bytes + offset);
                 if let Some(entry) = changed {
@@ -336,7 +344,7 @@ impl DirectoryFeed {
             }
             // Past the end of its file.
             Outcome::Piece { .. } | Outcome::Unreadable(_) => {}
-            Outcome::Large { entry, file } => {
+            Outcome::Large { entry, file, code } => {
                 let window = &mut self.open_window_mut()?.window;
                 window.replace(index, Some(entry.clone()));
                 let pieces = pieces(&entry).into();
@@ -344,6 +352,7 @@ impl DirectoryFeed {
                     index,
                     entry: Arc::from(entry),
                     file,
+                    code,
                 };
                 self.open_files.insert(index, file.clone());
                 self.large.push_back((file, pieces));
@@ -379,6 +388,10 @@ impl DirectoryFeed {
                 .content
                 .add_piece(bytes, path, start, earlier, context)?;
             if piece.is_first {
+                if file.code.is_some() {
+                    let end = offset + file.entry.size_bytes;
+                    self.content.note_rebased(offset..end);
+                }
                 self.open_window_mut()?
                     .window
                     .place(index, earlier_bytes + offset);
@@ -466,7 +479,8 @@ impl DirectoryFeed {
         let reading = open.reading.clone();
         let planned_bytes = piece.range.end - piece.range.start;
         Some(self.read_job(planned_bytes, move |memory| {
-            reading.read_piece(file.index, piece, (&file.file, &file.entry), memory)
+            let opened = (&*file.file, &*file.entry, file.code.as_deref());
+            reading.read_piece(file.index, piece, opened, memory)
         }))
     }
 

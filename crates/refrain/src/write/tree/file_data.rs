@@ -223,7 +223,7 @@ pub(crate) fn read_piece(
 }
 
 /// Reads until `buffer` is full or the file ends. Returns the number of bytes.
-fn read_full_at(file: &OpenedFile, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+pub(crate) fn read_full_at(file: &OpenedFile, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
     read_full(offset, buffer, |at, part| file.read_at(at, part))
 }
 

@@ -5,13 +5,16 @@
 //! page.
 
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use refrain_codec::rebase::Code;
 use refrain_filesystem::{FileRoot, relative_path};
 use refrain_pool::Lock;
 use refrain_storage::{Source, read_full};
 
+use crate::store::machine_code::{header_bytes, read_converted};
 use crate::write::log_memory::LogMemory;
 use crate::write::text_pages::TextPages;
 
@@ -45,6 +48,8 @@ struct Log {
     /// By ascending start, without gaps, up to `end`.
     records: Vec<Record>,
     paths: TextPages,
+    /// The files whose code is rebased, as ranges of the content, ascending.
+    rebased: Vec<Range<u64>>,
     memory: LogMemory,
     /// The content offset at which recording stopped because the memory was exhausted.
     end: Option<u64>,
@@ -117,6 +122,7 @@ impl RereadLog {
         RereadLog(Arc::new(Lock::new(Log {
             records: Vec::new(),
             paths: TextPages::new(memory.clone()),
+            rebased: Vec::new(),
             memory,
             end: None,
         })))
@@ -143,6 +149,24 @@ impl RereadLog {
             offset_in_file: 0,
         };
         self.record(&location, |log, location| log.push(location, true));
+    }
+
+    /// States that a range of the content is a file whose code is rebased. What is known is stated
+    /// again for each further file with this content.
+    pub(crate) fn add_rebased(&self, file: Range<u64>) {
+        let mut log = self.0.lock();
+        if log
+            .rebased
+            .last()
+            .is_some_and(|last| file.start <= last.start)
+        {
+            return;
+        }
+        if log.memory.reserve(size_of::<Range<u64>>() as u64) {
+            log.rebased.push(file);
+        } else {
+            log.end.get_or_insert(file.start);
+        }
     }
 
     fn record(
@@ -192,17 +216,34 @@ impl TreeContentSource {
             }
         }
     }
-}
 
-impl Source for TreeContentSource {
-    /// The length of the content so far.
-    fn size_bytes(&self) -> io::Result<u64> {
+    /// The first rebased file that ends after `offset`.
+    fn rebased_from(&self, offset: u64) -> Option<Range<u64>> {
         let log = self.log.0.lock();
-        let last = log.records.last();
-        Ok(last.map_or(0, |last| last.start + last.length_bytes))
+        let first = log.rebased.partition_point(|file| file.end <= offset);
+        log.rebased.get(first).cloned()
     }
 
-    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+    /// Reads a part of a file whose code is rebased in the content, at `file`.
+    fn read_rebased(&self, file: &Range<u64>, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let file_bytes = file.end - file.start;
+        let mut header = vec![0; header_bytes(file_bytes)];
+        self.read_original(file.start, &mut header)?;
+        let Some(code) = Code::find(&header) else {
+            return self.read_original(offset, buffer);
+        };
+        let (mut count, length) = (buffer.len(), buffer.len());
+        let at = offset - file.start;
+        read_converted((&code, file_bytes), at, buffer, Code::rebase, |at, part| {
+            let missing = part.len() - self.read_original(file.start + at, part)?;
+            count = length.saturating_sub(missing);
+            Ok::<(), io::Error>(())
+        })?;
+        Ok(count)
+    }
+
+    /// Reads content as the files have it.
+    fn read_original(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let mut done = 0;
         while done < buffer.len() {
             let at = offset + done as u64;
@@ -225,6 +266,38 @@ impl Source for TreeContentSource {
             // A file that is shorter now differs from what was stored, and so do zeros.
             part[read..].fill(0);
             done += part.len();
+        }
+        Ok(done)
+    }
+}
+
+impl Source for TreeContentSource {
+    /// The length of the content so far.
+    fn size_bytes(&self) -> io::Result<u64> {
+        let log = self.log.0.lock();
+        let last = log.records.last();
+        Ok(last.map_or(0, |last| last.start + last.length_bytes))
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut done = 0;
+        while done < buffer.len() {
+            let at = offset + done as u64;
+            let rest = &mut buffer[done..];
+            let file = self.rebased_from(at).unwrap_or(u64::MAX..u64::MAX);
+            let border = if file.contains(&at) { file.end } else { file.start };
+            let count =
+                usize::try_from(border - at).map_or(rest.len(), |left| left.min(rest.len()));
+            let part = &mut rest[..count];
+            let read = if file.contains(&at) {
+                self.read_rebased(&file, at, part)?
+            } else {
+                self.read_original(at, part)?
+            };
+            done += read;
+            if read < count {
+                break;
+            }
         }
         Ok(done)
     }

@@ -171,19 +171,27 @@ impl TarFeed {
                     entry.content_offset =
                         self.content
                             .add_whole(bytes, hash, b"", Some(ranges), None, context)?;
+                    if entry.is_rebased {
+                        self.content.note_rebased(entry.content_range());
+                    }
                     self.entries.push(entry);
                 }
                 TarItem::Piece {
                     data,
                     offset_in_stream,
-                    is_first,
+                    offset_in_file,
+                    file_bytes,
+                    code,
                 } => {
                     let bytes = batch.bytes.get(data);
                     let offset =
                         self.content
                             .add_piece(bytes, b"", offset_in_stream, None, context)?;
-                    if is_first {
+                    if offset_in_file == 0 {
                         self.large_start = offset;
+                        if code.is_some() {
+                            self.content.note_rebased(offset..offset + file_bytes);
+                        }
                     }
                 }
                 TarItem::LargeEntry(mut entry) => {

@@ -2,13 +2,16 @@
 
 use std::io::{self, Read};
 use std::ops::Range;
+use std::sync::Arc;
 
+use refrain_codec::rebase::Code;
 use refrain_entries::Entry;
 use refrain_entries::tar::{SplitItem, SplitStep, TarSplitter};
 use refrain_format::{ENTRIES_PER_BATCH, entry_bytes};
 use refrain_pool::trace::{Device, reading};
 use refrain_protect::{DigestHasher, HASH_BYTES, SEGMENT_BYTES, content_hash};
 
+use crate::store::machine_code::{code_to_rebase, rebase};
 use crate::write::tree::batch_bytes::BatchBytes;
 use crate::write::tree::file_data::WHOLE_BYTES_MAX;
 
@@ -36,7 +39,11 @@ pub(crate) enum TarItem {
     Piece {
         data: Range<usize>,
         offset_in_stream: u64,
-        is_first: bool,
+        offset_in_file: u64,
+        /// The length of all pieces, unless the stream is cut off.
+        file_bytes: u64,
+        /// The code of the entry, which is rebased.
+        code: Option<Arc<Code>>,
     },
     /// An entry whose data is in the pieces before it.
     LargeEntry(Entry),
@@ -54,12 +61,27 @@ pub(crate) struct TarBatch {
 }
 
 impl TarBatch {
+    /// Rebases code, and hashes contents as they are stored.
     pub(crate) fn hash(&mut self) {
         for item in &mut self.items {
-            if let TarItem::Entry { data, hash, .. } = item
-                && data.start < data.end
-            {
-                *hash = content_hash(self.bytes.get(data.clone()));
+            match item {
+                TarItem::Entry {
+                    entry, data, hash, ..
+                } if data.start < data.end => {
+                    let bytes = self.bytes.get_mut(data.clone());
+                    if let Some(code) = code_to_rebase(entry, bytes) {
+                        entry.is_rebased = true;
+                        rebase(&code, 0, bytes);
+                    }
+                    *hash = content_hash(bytes);
+                }
+                TarItem::Piece {
+                    data,
+                    offset_in_file,
+                    code: Some(code),
+                    ..
+                } => rebase(code, *offset_in_file, self.bytes.get_mut(data.clone())),
+                _ => {}
             }
         }
     }
@@ -70,7 +92,9 @@ struct LargeEntry {
     entry: Entry,
     left: u64,
     padding_bytes: u64,
-    is_first: bool,
+    /// The data before what is left.
+    done_bytes: u64,
+    code: Option<Arc<Code>>,
 }
 
 /// A stream with the bytes that were read and not used yet.
@@ -255,7 +279,8 @@ impl TarReader {
                 entry,
                 left: item.data_bytes,
                 padding_bytes: item.padding_bytes,
-                is_first: true,
+                done_bytes: 0,
+                code: None,
             });
             return Ok(());
         }
@@ -287,13 +312,20 @@ impl TarReader {
         let (start, offset_in_stream) = (batch.bytes.len(), self.window.offset);
         let count = self.window.take(batch.bytes.extend(wanted as usize))?;
         batch.bytes.truncate(start + count);
-        large.left -= count as u64;
+        if large.done_bytes == 0 {
+            let code = code_to_rebase(&large.entry, batch.bytes.get(start..start + count));
+            large.entry.is_rebased = code.is_some();
+            large.code = code.map(Arc::new);
+        }
         batch.items.push(TarItem::Piece {
             data: start..start + count,
             offset_in_stream,
-            is_first: large.is_first,
+            offset_in_file: large.done_bytes,
+            file_bytes: large.entry.stored_bytes(),
+            code: large.code.clone(),
         });
-        large.is_first = false;
+        large.left -= count as u64;
+        large.done_bytes += count as u64;
         let is_cut = (count as u64) < wanted;
         if large.left > 0 && !is_cut {
             self.large = Some(large);
