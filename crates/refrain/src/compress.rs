@@ -258,6 +258,7 @@ fn compress_members(
     let mut prepared =
         PreparedMembers::new(tuning.memory_bytes, run_bytes_max, &options.digests, false);
     prepared.names_files = watch.names_files();
+    prepared.code_bytes_min = options.rebased_code_bytes_min;
     if let Some(continuation) = &mut continuation {
         prepared.first_member = continuation.plan.base.end.member_count;
         prepared.earlier_trees = std::mem::take(&mut continuation.trees);

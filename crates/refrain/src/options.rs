@@ -189,6 +189,10 @@ pub struct CompressOptions {
     /// [`add`](crate::add()) reads what seems unchanged as well, and compares it with what the
     /// archive has: stamps and digests of earlier generations do not count.
     pub force_read: bool,
+    /// The x86-64 code from which on a program or library in a directory or tar stream is stored
+    /// rebased (`docs/machine-code.md`), bytes. By default 32 MiB: far less is converted as well
+    /// inside blocks.
+    pub rebased_code_bytes_min: u64,
     /// Where this machine remembers what it needs to add to an encrypted archive without a secret.
     /// Only [`add`](crate::add()) uses it.
     pub writer_state: Option<WriterState>,
@@ -213,6 +217,7 @@ impl Default for CompressOptions {
             carry_decoders: false,
             signing_key: None,
             force_read: false,
+            rebased_code_bytes_min: 32 << 20,
             writer_state: None,
         }
     }

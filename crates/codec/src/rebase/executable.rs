@@ -129,6 +129,7 @@ fn macho(header: Header<'_>) -> Option<Vec<Range<u64>>> {
 }
 
 #[cfg(test)]
+#[expect(clippy::single_range_in_vec_init, reason = "lists of one range are meant")]
 mod tests {
     use super::*;
 

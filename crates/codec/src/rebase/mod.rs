@@ -70,6 +70,15 @@ impl Code {
         self.ranges.last().map_or(0, |last| last.end)
     }
 
+    /// How much code there is, bytes.
+    #[must_use]
+    pub fn code_bytes(&self) -> u64 {
+        self.ranges
+            .iter()
+            .map(|range| range.end - range.start)
+            .sum()
+    }
+
     /// What must be known to restore `range` of a file: the range, or the pages around it where
     /// they have code.
     #[must_use]
@@ -175,6 +184,7 @@ fn operand_of(stored: u32, next: u32) -> u32 {
 }
 
 #[cfg(test)]
+#[expect(clippy::single_range_in_vec_init, reason = "lists of one range are meant")]
 mod tests {
     use super::*;
     use crate::test_data;

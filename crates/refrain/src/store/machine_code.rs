@@ -7,20 +7,18 @@ use refrain_codec::rebase::{Code, HEADER_BYTES, PAGE_BYTES};
 use refrain_entries::{Entry, EntryKind};
 use refrain_pool::pool::checkpoint;
 
-/// Smaller files have few references that are far, bytes.
-const FILE_BYTES_MIN: u64 = 4 << 20;
-
 /// How much is converted between two offers to other jobs, in bytes: 0.2 ms.
 const STEP_BYTES: usize = 8 * PAGE_BYTES as usize;
 
-/// The code of a file to rebase, which begins with `beginning`. All of its code is within the
-/// stated size, so that bytes by which the file grows while it is read change nothing.
-pub(crate) fn code_to_rebase(entry: &Entry, beginning: &[u8]) -> Option<Code> {
+/// The code of a file to rebase, at least `code_bytes_min`. The file begins with `beginning`. All
+/// of its code is within the stated size, so that bytes by which the file grows while it is read
+/// change nothing.
+pub(crate) fn code_to_rebase(entry: &Entry, beginning: &[u8], code_bytes_min: u64) -> Option<Code> {
     let is_suitable = entry.kind == EntryKind::File
         && entry.data_ranges.is_none()
-        && entry.size_bytes >= FILE_BYTES_MIN;
+        && entry.size_bytes >= code_bytes_min;
     let code = is_suitable.then(|| Code::find(beginning)).flatten()?;
-    (code.end() <= entry.size_bytes).then_some(code)
+    (code.code_bytes() >= code_bytes_min && code.end() <= entry.size_bytes).then_some(code)
 }
 
 /// Rebases whole pages of a file, or up to its end.

@@ -160,6 +160,8 @@ pub(crate) struct PreparedMembers {
     memory_bytes: u64,
     /// Entries are written at least this often, in bytes of content.
     run_bytes_max: u64,
+    /// How much code makes a program one whose code is rebased, bytes.
+    pub code_bytes_min: u64,
     digests: Vec<DigestAlgorithm>,
     log_memory: Option<LogMemory>,
     /// Whether files are named as they are written.
@@ -441,7 +443,12 @@ impl PreparedMembers {
         self.may_have_entries = true;
         let known = KnownContents::new(self.memory_bytes / KNOWN_SHARE);
         let window_bytes = self.memory_bytes / TAR_WINDOW_SHARE;
-        let reader = TarReader::new(stream, hashers(&self.digests), window_bytes);
+        let reader = TarReader::new(
+            stream,
+            hashers(&self.digests),
+            window_bytes,
+            self.code_bytes_min,
+        );
         let feed = TarFeed::new(
             reader,
             ContentWriter::new(known, log, self.duplicate_bytes.clone()),
@@ -475,6 +482,7 @@ impl PreparedMembers {
             is_strict: directory.walk.is_strict,
             window_bytes: self.memory_bytes / WINDOW_SHARE,
             run_bytes_max: self.run_bytes_max,
+            code_bytes_min: self.code_bytes_min,
             earlier,
         };
         let content = ContentWriter::new(known, log, self.duplicate_bytes.clone());

@@ -167,7 +167,10 @@ fn recipes() -> Vec<Recipe> {
     recipes.push(Recipe::new(
         "machine-code",
         vec![file("tar", &tar)],
-        options(3, 1),
+        CompressOptions {
+            rebased_code_bytes_min: 1 << 16,
+            ..options(3, 1)
+        },
     ));
     // Holes before, between and after data, and an ordinary file beside it.
     let data = [

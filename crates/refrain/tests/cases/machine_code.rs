@@ -9,12 +9,29 @@ use std::path::Path;
 
 use super::recovery::{name_of, pass};
 use crate::common::{
-    Below, MIB, archive_of, extracted, extracted_from_pipe, file, member, options, pipe,
-    read_options, small_options, source,
+    self, Below, MIB, archive_of, extracted, extracted_from_pipe, file, member, pipe, read_options,
+    source,
 };
 use refrain::storage::MemorySink;
 use refrain::{Archive, CompressOptions, Content, DirectoryContent, MemberInput, Unwatched};
 use refrain_testkit::{Rng, data};
+
+/// The code from which on programs are rebased here.
+const CODE_BYTES_MIN: u64 = 3 << 20;
+
+fn options(level: u8, threads: usize) -> CompressOptions {
+    CompressOptions {
+        rebased_code_bytes_min: CODE_BYTES_MIN,
+        ..common::options(level, threads)
+    }
+}
+
+fn small_options(codec: &str) -> CompressOptions {
+    CompressOptions {
+        rebased_code_bytes_min: CODE_BYTES_MIN,
+        ..common::small_options(codec)
+    }
+}
 
 /// Programs of two sizes, one twice and one with a few other bytes; one with holes, and others that
 /// are too small or no programs.

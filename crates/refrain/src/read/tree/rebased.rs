@@ -1,5 +1,5 @@
-//! Reads files whose machine code is rebased in the content: pages of code are read whole, and their
-//! references restored.
+//! Reads files whose machine code is rebased in the content: pages of code are read whole, and
+//! their references restored.
 
 use std::ops::Range;
 
@@ -158,7 +158,8 @@ pub(crate) fn restored(
 ) -> Result<Vec<u8>> {
     let opened = match RebasedFile::open(content, file.clone()) {
         Err(error) if goes_on(recovery, &error) => {
-            *missing = vec![start..start + stored.len() as u64];
+            missing.clear();
+            missing.push(start..start + stored.len() as u64);
             return Ok(vec![0; stored.len()]);
         }
         opened => opened?,

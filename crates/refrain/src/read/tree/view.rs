@@ -49,12 +49,12 @@ impl Part {
 
     fn of_content(item: &ViewItem) -> Part {
         let range = item.content.clone();
-        match item.is_rebased {
-            false => Part::Content(range),
-            true => Part::Rebased {
-                file: range.clone(),
-                range,
-            },
+        if !item.is_rebased {
+            return Part::Content(range);
+        }
+        Part::Rebased {
+            file: range.clone(),
+            range,
         }
     }
 

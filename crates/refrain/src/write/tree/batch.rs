@@ -75,11 +75,15 @@ pub(crate) struct LargeCode {
 }
 
 impl LargeCode {
-    fn find(file: &OpenedFile, entry: &Entry) -> io::Result<Option<LargeCode>> {
+    fn find(
+        file: &OpenedFile,
+        entry: &Entry,
+        code_bytes_min: u64,
+    ) -> io::Result<Option<LargeCode>> {
         let mut header = vec![0; header_bytes(entry.size_bytes)];
         let count = read_full_at(file, 0, &mut header)?;
         header.truncate(count);
-        let code = code_to_rebase(entry, &header);
+        let code = code_to_rebase(entry, &header, code_bytes_min);
         Ok(code.map(|code| LargeCode { code, header }))
     }
 
@@ -103,6 +107,8 @@ pub(crate) struct FileReading {
     pub name: PathBuf,
     /// Whether an unreadable file ends the run.
     pub is_strict: bool,
+    /// How much code makes a program one whose code is rebased, bytes.
+    pub code_bytes_min: u64,
     /// Requests readahead while files are slow.
     pub prefetcher: Prefetcher,
 }
@@ -189,7 +195,11 @@ impl FileReading {
                 },
             )) => {
                 batch.problems.extend(problem);
-                let code = code_to_rebase(&read, batch.bytes.get(start..batch.bytes.len()));
+                let code = code_to_rebase(
+                    &read,
+                    batch.bytes.get(start..batch.bytes.len()),
+                    self.code_bytes_min,
+                );
                 read.is_rebased = code.is_some();
                 Ok(Outcome::Whole {
                     range: start..batch.bytes.len(),
@@ -202,7 +212,7 @@ impl FileReading {
             Ok((file, Read::TooLarge { mut entry, problem })) => {
                 batch.problems.extend(problem);
                 // A file whose beginning cannot be read says so when its first piece is read.
-                let code = LargeCode::find(&file, &entry).unwrap_or_default();
+                let code = LargeCode::find(&file, &entry, self.code_bytes_min).unwrap_or_default();
                 entry.is_rebased = code.is_some();
                 Ok(Outcome::Large {
                     entry: Box::new(entry),

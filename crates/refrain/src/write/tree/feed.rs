@@ -82,6 +82,7 @@ pub(crate) struct DirectoryFeed {
     root_path: PathBuf,
     name: PathBuf,
     is_strict: bool,
+    code_bytes_min: u64,
     /// `None` while a job lists, and at the end.
     lister: Option<Box<Lister>>,
     /// The content before the member's own, to which its entries refer, too.
@@ -154,6 +155,8 @@ pub(crate) struct DirectoryInput {
     pub window_bytes: u64,
     /// Entries are written at least this often, in bytes of content.
     pub run_bytes_max: u64,
+    /// How much code makes a program one whose code is rebased, bytes.
+    pub code_bytes_min: u64,
     /// The tree of an earlier generation, of which only the changes are stored.
     pub earlier: Option<EarlierTree>,
 }
@@ -170,6 +173,7 @@ impl DirectoryFeed {
             root_path: input.root_path,
             name: input.name,
             is_strict: input.is_strict,
+            code_bytes_min: input.code_bytes_min,
             earlier_bytes: input.earlier.as_ref().map(|tree| tree.layers.earlier_bytes),
             lister: Some(Box::new(Lister {
                 walker: input.walker,
@@ -266,6 +270,7 @@ impl DirectoryFeed {
                 window: window.entries().clone(),
                 name: self.name.clone(),
                 is_strict: self.is_strict,
+                code_bytes_min: self.code_bytes_min,
                 prefetcher,
             }),
             window,

@@ -30,6 +30,7 @@ fn feed_of(root: &Path, walker: Walker) -> (DirectoryFeed, SharedEntries) {
         is_strict: true,
         window_bytes: 1 << 20,
         run_bytes_max: 1 << 20,
+        code_bytes_min: 4 << 20,
         earlier: None,
     };
     (

@@ -56,6 +56,7 @@ pub(crate) enum TarItem {
 pub(crate) struct TarBatch {
     pub bytes: BatchBytes,
     pub items: Vec<TarItem>,
+    code_bytes_min: u64,
     /// Whether the stream is complete.
     pub is_last: bool,
 }
@@ -69,7 +70,7 @@ impl TarBatch {
                     entry, data, hash, ..
                 } if data.start < data.end => {
                     let bytes = self.bytes.get_mut(data.clone());
-                    if let Some(code) = code_to_rebase(entry, bytes) {
+                    if let Some(code) = code_to_rebase(entry, bytes, self.code_bytes_min) {
                         entry.is_rebased = true;
                         rebase(&code, 0, bytes);
                     }
@@ -185,15 +186,18 @@ pub(crate) struct TarReader {
     window_bytes: u64,
     /// Whether the window ends with the next entry.
     ends_window: bool,
+    /// How much code makes a program one whose code is rebased, bytes.
+    code_bytes_min: u64,
 }
 
 impl TarReader {
     /// `digests` hash the whole stream. A window is complete when its entries have `window_bytes`,
-    /// as the format counts them.
+    /// as the format counts them. Programs with `code_bytes_min` are rebased.
     pub(crate) fn new(
         stream: Box<dyn Read + Send>,
         digests: Vec<DigestHasher>,
         window_bytes: u64,
+        code_bytes_min: u64,
     ) -> TarReader {
         TarReader {
             window: Window {
@@ -211,6 +215,7 @@ impl TarReader {
             bytes_in_window: 0,
             window_bytes: window_bytes.min(WINDOW_ENTRY_BYTES_MAX),
             ends_window: false,
+            code_bytes_min,
         }
     }
 
@@ -245,6 +250,7 @@ impl TarReader {
     pub(crate) fn read_batch(&mut self, memory: Vec<u8>) -> io::Result<TarBatch> {
         let mut batch = TarBatch {
             bytes: BatchBytes::in_memory_of(memory),
+            code_bytes_min: self.code_bytes_min,
             ..TarBatch::default()
         };
         while batch.bytes.len() < BATCH_BYTES && batch.items.len() < BATCH_ITEMS_MAX {
@@ -313,7 +319,11 @@ impl TarReader {
         let count = self.window.take(batch.bytes.extend(wanted as usize))?;
         batch.bytes.truncate(start + count);
         if large.done_bytes == 0 {
-            let code = code_to_rebase(&large.entry, batch.bytes.get(start..start + count));
+            let code = code_to_rebase(
+                &large.entry,
+                batch.bytes.get(start..start + count),
+                self.code_bytes_min,
+            );
             large.entry.is_rebased = code.is_some();
             large.code = code.map(Arc::new);
         }
