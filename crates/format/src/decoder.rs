@@ -57,13 +57,16 @@ pub struct DecoderHeader {
     pub module_hash: [u8; 32],
 }
 
+/// The head of a Decoder frame and its module.
+pub type WithModule<'a> = (DecoderHeader, &'a [u8]);
+
 impl DecoderHeader {
     /// Parses the payload: the head, and the module, whose hash the caller compares. The distance
     /// alone for a role or machine that this version does not know.
     ///
     /// # Errors
     /// Values out of range.
-    pub fn parse(payload: &[u8]) -> Result<(u64, Option<(Self, &[u8])>)> {
+    pub fn parse(payload: &[u8]) -> Result<(u64, Option<WithModule<'_>>)> {
         let split = SplitPayload::new(payload)?;
         let mut fields = split.fields("decoder");
         let mut numbers = [0; 8];

@@ -129,7 +129,10 @@ fn macho(header: Header<'_>) -> Option<Vec<Range<u64>>> {
 }
 
 #[cfg(test)]
-#[expect(clippy::single_range_in_vec_init, reason = "lists of one range are meant")]
+#[expect(
+    clippy::single_range_in_vec_init,
+    reason = "lists of one range are meant"
+)]
 mod tests {
     use super::*;
 
@@ -180,12 +183,6 @@ mod tests {
 
     #[test]
     fn finds_code_of_each_kind() {
-        let program = std::fs::read(std::env::current_exe().unwrap()).unwrap();
-        let found = code_ranges(&program[..4096]).unwrap();
-        if cfg!(target_arch = "x86_64") {
-            assert!(found.iter().all(|code| code.end <= program.len() as u64));
-            assert!(!found.is_empty());
-        }
         assert_eq!(code_ranges(&pe_file()), Some(vec![0x2000..0x4000]));
         assert_eq!(code_ranges(&macho_file()), Some(vec![0x3000..0x8000]));
     }

@@ -184,7 +184,10 @@ fn operand_of(stored: u32, next: u32) -> u32 {
 }
 
 #[cfg(test)]
-#[expect(clippy::single_range_in_vec_init, reason = "lists of one range are meant")]
+#[expect(
+    clippy::single_range_in_vec_init,
+    reason = "lists of one range are meant"
+)]
 mod tests {
     use super::*;
     use crate::test_data;

@@ -124,7 +124,7 @@ impl Index {
     /// Appends a block. Its store offset follows from the blocks before it.
     fn push_block(&mut self, span: FrameSpan, raw_bytes: u64, codec: u16, filter_ids: [u8; 2]) {
         // Some rows have a hash.
-        let hash = (raw_bytes % 3 == 0).then(|| BlockHash::of(&raw_bytes.to_le_bytes()));
+        let hash = (raw_bytes.is_multiple_of(3)).then(|| BlockHash::of(&raw_bytes.to_le_bytes()));
         let before = self.blocks.last();
         self.blocks.push(IndexBlock {
             frame_offset: span.0,
