@@ -46,7 +46,7 @@ pub(crate) fn read_converted<E>(
     (code, file_bytes): (&Code, u64),
     offset_in_file: u64,
     buffer: &mut [u8],
-    convert: fn(&Code, u64, &mut [u8]),
+    convert: impl FnOnce(&Code, u64, &mut [u8]),
     read: impl FnOnce(u64, &mut [u8]) -> Result<(), E>,
 ) -> Result<(), E> {
     let range = offset_in_file..offset_in_file + buffer.len() as u64;

@@ -164,6 +164,8 @@ pub(crate) struct PreparedMembers {
     pub code_bytes_min: u64,
     digests: Vec<DigestAlgorithm>,
     log_memory: Option<LogMemory>,
+    /// See [`CODE_SHARE`].
+    code_memory: Option<LogMemory>,
     /// Whether files are named as they are written.
     pub names_files: bool,
     /// Whether a member is a directory, or a stream that may be a tar stream.
@@ -191,6 +193,10 @@ pub(crate) struct MemberPlan {
 /// Logs of directories may take 1/16 of the memory budget: in 1 GiB enough for a million entries
 /// like a kernel tree's. Later entries are history only if blocks can be decoded again.
 const LOG_SHARE: u64 = 16;
+
+/// Where the operands of machine code are that was read again may take 1/32 of the memory budget:
+/// in 1 GiB enough for 1 GB of code.
+const CODE_SHARE: u64 = 32;
 
 /// Entries whose files are being read may take 1/16 of the memory budget, and the next ones as
 /// much.
@@ -235,7 +241,7 @@ impl PreparedMembers {
     pub(crate) fn tree_bytes(&self) -> u64 {
         let of_logs = match self.log_memory {
             None => 0,
-            Some(_) => self.memory_bytes / LOG_SHARE,
+            Some(_) => self.memory_bytes / LOG_SHARE + self.memory_bytes / CODE_SHARE,
         };
         let of_entries = if !self.may_have_entries {
             0
@@ -251,6 +257,14 @@ impl PreparedMembers {
     fn log_memory(&mut self) -> LogMemory {
         let bytes = self.memory_bytes / LOG_SHARE;
         self.log_memory
+            .get_or_insert_with(|| LogMemory::new(bytes))
+            .clone()
+    }
+
+    /// The memory for machine code of all directories that is read again.
+    fn code_memory(&mut self) -> LogMemory {
+        let bytes = self.memory_bytes / CODE_SHARE;
+        self.code_memory
             .get_or_insert_with(|| LogMemory::new(bytes))
             .clone()
     }
@@ -423,7 +437,7 @@ impl PreparedMembers {
 
     fn add_tar_file(&mut self, source: Arc<dyn Source>, size: Option<u64>, list: EntryList) {
         let log = RereadLog::new(self.log_memory());
-        let again = log.source_of_tar(source.clone());
+        let again = log.source_of_tar(source.clone(), self.code_memory());
         let stream = SourceStream::new(source, 0);
         self.has_unknown_length |= size.is_none();
         self.content_bytes_total =
@@ -471,7 +485,11 @@ impl PreparedMembers {
         list: EntryList,
     ) -> io::Result<()> {
         let log = RereadLog::new(self.log_memory());
-        let source = log.source_of_files(FileRoot::open(&directory.path)?, &directory.name);
+        let source = log.source_of_files(
+            FileRoot::open(&directory.path)?,
+            &directory.name,
+            self.code_memory(),
+        );
         self.may_have_entries = true;
         let known = KnownContents::new(self.memory_bytes / KNOWN_SHARE);
         let input = DirectoryInput {
@@ -500,7 +518,11 @@ impl PreparedMembers {
 
     fn add_directory_as_tar(&mut self, directory: DirectoryContent) -> io::Result<()> {
         let log = RereadLog::new(self.log_memory());
-        let again = log.source_of_files(FileRoot::open(&directory.path)?, &directory.name);
+        let again = log.source_of_files(
+            FileRoot::open(&directory.path)?,
+            &directory.name,
+            self.code_memory(),
+        );
         let tar = DirectoryTar {
             log,
             walker: directory.walker()?,

@@ -17,6 +17,7 @@ use crate::read::native::member_content::MemberContent;
 use crate::read::store_reader::Depth;
 use crate::read::tree::content::TreeContent;
 use crate::read::tree::frame_entries::FrameEntries;
+use crate::read::tree::opened_code::OpenedCode;
 use crate::read::work_meter::WorkMeter;
 
 /// Names what the hash of a layered tree's list is of.
@@ -34,6 +35,7 @@ pub(crate) struct LayeredContent<A> {
     places: Vec<ContentPlace>,
     /// The tree with the most parts.
     pivot: usize,
+    opened_code: OpenedCode,
 }
 
 /// Where the content of a tree's own entries is.
@@ -104,6 +106,7 @@ impl<A: Deref<Target = IndexedArchive> + Clone + Sync> LayeredContent<A> {
             places: trees.iter().map(ContentPlace::of).collect(),
             trees,
             pivot: most.0,
+            opened_code: OpenedCode::default(),
         })
     }
 
@@ -215,6 +218,10 @@ impl<A: Deref<Target = IndexedArchive> + Clone + Sync> TreeContent for LayeredCo
     fn content_bytes(&self) -> u64 {
         let own = self.trees.first().map(MemberContent::outline);
         own.map_or(0, |own| own.content_bytes)
+    }
+
+    fn opened_code(&self) -> &OpenedCode {
+        &self.opened_code
     }
 
     fn own_content(&self) -> Result<Option<(Range<u64>, [u8; HASH_BYTES])>> {

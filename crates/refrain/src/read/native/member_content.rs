@@ -17,6 +17,7 @@ use crate::read::native::indexed::IndexedArchive;
 use crate::read::store_reader::Depth;
 use crate::read::tree::content::{TreeContent, check_inside};
 use crate::read::tree::frame_entries::FrameEntries;
+use crate::read::tree::opened_code::OpenedCode;
 use crate::read::work_meter::WorkMeter;
 
 /// The maximum content of an epoch whose blocks are looked up at once, in bytes. Ordinary epochs
@@ -32,6 +33,7 @@ pub(crate) struct MemberContent<A> {
     /// The numbers of the slices in path order, if the frames are not.
     slices: Option<Range<u64>>,
     meter: Arc<WorkMeter>,
+    opened_code: OpenedCode,
 }
 
 impl<A: Deref<Target = IndexedArchive>> MemberContent<A> {
@@ -64,6 +66,7 @@ impl<A: Deref<Target = IndexedArchive>> MemberContent<A> {
             frames,
             slices,
             meter,
+            opened_code: OpenedCode::default(),
         })
     }
 
@@ -252,6 +255,10 @@ impl<A: Deref<Target = IndexedArchive>> MemberContent<A> {
 impl<A: Deref<Target = IndexedArchive> + Sync> TreeContent for MemberContent<A> {
     fn content_bytes(&self) -> u64 {
         self.outline.content_bytes
+    }
+
+    fn opened_code(&self) -> &OpenedCode {
+        &self.opened_code
     }
 
     fn read(&self, offset: u64, buffer: &mut [u8], depth: Depth) -> Result<()> {

@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::read::lost_entries::LostEntries;
 use crate::read::store_reader::Depth;
 use crate::read::tree::frame_entries::FrameEntries;
+use crate::read::tree::opened_code::OpenedCode;
 
 /// The content and entries of a tree member, read by many threads at once.
 pub(crate) trait TreeContent: Sync {
@@ -20,6 +21,9 @@ pub(crate) trait TreeContent: Sync {
     /// Fills `buffer` with the readable content at `offset`, and with zeros elsewhere. Returns the
     /// missing content ranges, ascending.
     fn read_remains(&self, offset: u64, buffer: &mut [u8]) -> Result<Vec<Range<u64>>>;
+
+    /// The code of the rebased files that were read last.
+    fn opened_code(&self) -> &OpenedCode;
 
     /// The entries lost with their frames.
     fn lost_entries(&self) -> LostEntries {

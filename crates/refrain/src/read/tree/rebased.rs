@@ -2,6 +2,7 @@
 //! their references restored.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use refrain_codec::rebase::Code;
 
@@ -16,7 +17,7 @@ pub(crate) struct RebasedFile<'a> {
     content: &'a dyn TreeContent,
     /// Where it is in the member's content.
     range: Range<u64>,
-    code: Code,
+    code: Arc<Code>,
 }
 
 /// A range of a rebased file.
@@ -34,13 +35,15 @@ impl<'a> RebasedFile<'a> {
     /// # Errors
     /// `Damaged` if the file is no program, and from reading its beginning.
     pub(crate) fn open(content: &'a dyn TreeContent, range: Range<u64>) -> Result<RebasedFile<'a>> {
-        let mut header = vec![0; header_bytes(range.end - range.start)];
-        let depth = Depth::for_read(header.len());
-        content.read(range.start, &mut header, depth)?;
-        let code = Code::find(&header).ok_or_else(|| {
-            let text = "the code of a file is stated to be rebased, and its beginning has none";
-            Error::damaged(text).at_content(range.start)
-        })?;
+        let opened = content.opened_code();
+        let code = match opened.get(&range) {
+            Some(code) => code,
+            None => {
+                let code = Arc::new(find_code(content, &range)?);
+                opened.add(range.clone(), code.clone());
+                code
+            }
+        };
         Ok(RebasedFile {
             content,
             range,
@@ -57,7 +60,7 @@ impl<'a> RebasedFile<'a> {
     /// # Errors
     /// From reading content.
     pub(crate) fn read(&self, offset_in_file: u64, buffer: &mut [u8], depth: Depth) -> Result<()> {
-        let file = (&self.code, self.file_bytes());
+        let file = (&*self.code, self.file_bytes());
         read_converted(file, offset_in_file, buffer, Code::restore, |at, part| {
             self.content.read(self.range.start + at, part, depth)
         })
@@ -92,6 +95,17 @@ impl<'a> RebasedFile<'a> {
         }
         *missing = unknown;
     }
+}
+
+/// Reads the beginning of the file whose content is at `range`.
+fn find_code(content: &dyn TreeContent, range: &Range<u64>) -> Result<Code> {
+    let mut header = vec![0; header_bytes(range.end - range.start)];
+    let depth = Depth::for_read(header.len());
+    content.read(range.start, &mut header, depth)?;
+    Code::find(&header).ok_or_else(|| {
+        let text = "the code of a file is stated to be rebased, and its beginning has none";
+        Error::damaged(text).at_content(range.start)
+    })
 }
 
 /// Fills `buffer` with a part of the rebased file at `file`, whose content is at `start`, or zeros

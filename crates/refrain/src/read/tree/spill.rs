@@ -17,6 +17,7 @@ use crate::read::store_reader::Depth;
 use crate::read::tree::content::{TreeContent, check_inside};
 use crate::read::tree::decoded_frames::DecodedFrames;
 use crate::read::tree::frame_entries::FrameEntries;
+use crate::read::tree::opened_code::OpenedCode;
 use crate::read::tree::path_order::path_order;
 use crate::store::coding::decode_entries;
 use crate::store::frames::limits_for;
@@ -34,6 +35,7 @@ pub(crate) struct SpilledContent {
     decoded: Lock<DecodedFrames>,
     /// Whether damage cut it short.
     is_partial: bool,
+    opened_code: OpenedCode,
 }
 
 impl SpilledContent {
@@ -53,6 +55,7 @@ impl SpilledContent {
             entries,
             limits: limits_for(options.memory_bytes),
             is_partial: false,
+            opened_code: OpenedCode::default(),
             slices: None,
             decoded: Lock::new(DecodedFrames::new(options.memory_bytes)),
         };
@@ -95,6 +98,7 @@ impl SpilledContent {
             entries,
             limits: limits_for(options.memory_bytes),
             is_partial: true,
+            opened_code: OpenedCode::default(),
             slices: None,
             decoded: Lock::new(DecodedFrames::new(options.memory_bytes)),
         };
@@ -117,6 +121,10 @@ fn read_back(sink: &dyn Sink) -> Result<Arc<dyn Source>> {
 impl TreeContent for SpilledContent {
     fn content_bytes(&self) -> u64 {
         self.content_bytes
+    }
+
+    fn opened_code(&self) -> &OpenedCode {
+        &self.opened_code
     }
 
     fn read(&self, offset: u64, buffer: &mut [u8], _depth: Depth) -> Result<()> {

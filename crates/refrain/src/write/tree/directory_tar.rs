@@ -384,7 +384,11 @@ mod tests {
         let mut stream = Vec::new();
         reader.read_to_end(&mut stream).unwrap();
         let found = entries_of(&stream);
-        let source = log.source_of_files(FileRoot::open(root.path()).unwrap(), Path::new("name"));
+        let source = log.source_of_files(
+            FileRoot::open(root.path()).unwrap(),
+            Path::new("name"),
+            LogMemory::new(0),
+        );
         let mut again = vec![0x55; stream.len() + 9];
         assert_eq!(source.read_at(0, &mut again).unwrap(), stream.len());
         assert!(again[..stream.len()] == stream);

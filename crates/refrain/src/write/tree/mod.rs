@@ -9,6 +9,7 @@ pub(crate) mod feed;
 pub(crate) mod file_data;
 mod jobs;
 pub(crate) mod known;
+mod noted_code;
 pub(crate) mod order;
 #[cfg(test)]
 mod prefix_tests;

@@ -17,6 +17,7 @@ use refrain_storage::{Source, read_full};
 use crate::store::machine_code::{header_bytes, read_converted};
 use crate::write::log_memory::LogMemory;
 use crate::write::text_pages::TextPages;
+use crate::write::tree::noted_code::NotedCode;
 
 /// The initial capacity for records.
 const RECORDS_MIN: usize = 1024;
@@ -181,19 +182,30 @@ impl RereadLog {
     }
 
     /// A source that reads the content again from the files below `root`.
-    pub(crate) fn source_of_files(&self, root: FileRoot, name: &Path) -> TreeContentSource {
+    pub(crate) fn source_of_files(
+        &self,
+        root: FileRoot,
+        name: &Path,
+        code_memory: LogMemory,
+    ) -> TreeContentSource {
         let name = name.to_path_buf();
-        TreeContentSource {
-            log: self.clone(),
-            origin: RereadFrom::Files { root, name },
-        }
+        self.source(RereadFrom::Files { root, name }, code_memory)
     }
 
     /// A source that reads the content again from a tar file.
-    pub(crate) fn source_of_tar(&self, tar: Arc<dyn Source>) -> TreeContentSource {
+    pub(crate) fn source_of_tar(
+        &self,
+        tar: Arc<dyn Source>,
+        code_memory: LogMemory,
+    ) -> TreeContentSource {
+        self.source(RereadFrom::Tar(tar), code_memory)
+    }
+
+    fn source(&self, origin: RereadFrom, code_memory: LogMemory) -> TreeContentSource {
         TreeContentSource {
             log: self.clone(),
-            origin: RereadFrom::Tar(tar),
+            origin,
+            code: NotedCode::new(code_memory),
         }
     }
 }
@@ -202,6 +214,7 @@ impl RereadLog {
 pub(crate) struct TreeContentSource {
     log: RereadLog,
     origin: RereadFrom,
+    code: NotedCode,
 }
 
 impl TreeContentSource {
@@ -234,7 +247,10 @@ impl TreeContentSource {
         };
         let (mut count, length) = (buffer.len(), buffer.len());
         let at = offset - file.start;
-        read_converted((&code, file_bytes), at, buffer, Code::rebase, |at, part| {
+        let rebase = |code: &Code, at, part: &mut [u8]| {
+            self.code.rebase(code, file.start, at, part);
+        };
+        read_converted((&code, file_bytes), at, buffer, rebase, |at, part| {
             let missing = part.len() - self.read_original(file.start + at, part)?;
             count = length.saturating_sub(missing);
             Ok::<(), io::Error>(())
@@ -329,7 +345,11 @@ mod tests {
             });
             content.extend(bytes);
         }
-        let source = log.source_of_files(FileRoot::open(root.path()).unwrap(), Path::new("prefix"));
+        let source = log.source_of_files(
+            FileRoot::open(root.path()).unwrap(),
+            Path::new("prefix"),
+            LogMemory::new(1 << 20),
+        );
         (root, content, source)
     }
 
@@ -365,7 +385,10 @@ mod tests {
                 offset_in_file: number * 20,
             });
         }
-        let source = log.source_of_tar(Arc::new(refrain_storage::MemorySource::new(tar)));
+        let source = log.source_of_tar(
+            Arc::new(refrain_storage::MemorySource::new(tar)),
+            LogMemory::new(1 << 20),
+        );
         let end = source.log.0.lock().end.expect("full");
         assert_eq!(end, RECORDS_MIN as u64 * 5);
         assert_eq!(read(&source, 0, 10_000).len() as u64, end);
@@ -384,7 +407,10 @@ mod tests {
                 offset_in_file,
             });
         }
-        let source = log.source_of_tar(Arc::new(refrain_storage::MemorySource::new(tar.clone())));
+        let source = log.source_of_tar(
+            Arc::new(refrain_storage::MemorySource::new(tar.clone())),
+            LogMemory::new(1 << 20),
+        );
         assert!(read(&source, 0, 200) == [&tar[512..662], &tar[9..39]].concat());
         assert_eq!(log.0.lock().records.len(), 2);
     }
