@@ -1,6 +1,8 @@
 //! The Decoder frame, which carries a program that undoes a codec or filter, and the extension of
 //! the End frame that leads to the latest one. `docs/format-extensions.md`, section 3.
 
+use std::fmt;
+
 use crate::bytes::{ByteReader, put_varint, put_varints};
 use crate::check::{check_limit, check_range};
 use crate::error::{FormatError, Result};
@@ -37,6 +39,15 @@ impl DecoderRole {
             1 => u16::try_from(number).ok().map(Self::Codec),
             2 => u8::try_from(number).ok().map(Self::Filter),
             _ => None,
+        }
+    }
+}
+
+impl fmt::Display for DecoderRole {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Codec(number) => write!(f, "codec {number}"),
+            Self::Filter(number) => write!(f, "filter {number}"),
         }
     }
 }

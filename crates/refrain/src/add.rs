@@ -12,6 +12,7 @@ use refrain_protect::SEGMENT_BYTES;
 use refrain_storage::{GrowingSink, MemorySource, Sink, Source};
 
 use crate::compress::{CompressSummary, compress_behind};
+use crate::earlier_decoders::earlier_decoders;
 use crate::earlier_members::{EarlierExtents, earlier_members, predecessor};
 use crate::earlier_trees::earlier_tree;
 use crate::error::{Error, ErrorKind, Result};
@@ -213,7 +214,9 @@ fn add_generation(
     with_stamps(&mut members);
     let archive = (archive, earlier.source.clone());
     let own = described(label);
+    let decoders = earlier_decoders(&archive.0, options.carry_decoders, earlier.is_readable)?;
     let mut continuation = continuation_of(archive, growth, own, predecessors, memory_bytes)?;
+    continuation.decoders = decoders;
     if !earlier.is_readable {
         continuation = continuation.without_store();
     }
@@ -296,6 +299,7 @@ pub(crate) fn continuation_of(
                 store_bytes,
             }) as Arc<dyn Source>
         }),
+        decoders: None,
         read_bytes: memory_bytes / READ_SHARE,
         trees: predecessors.trees,
         content: Arc::new(EarlierExtents(archive)),

@@ -107,6 +107,7 @@ impl Archive {
         source: Arc<dyn Source>,
         options: &ReadOptions,
     ) -> Result<Archive> {
+        reader.check_decoders(options)?;
         let content_limit = ContentLimit::new(options, source.size_bytes()?);
         let opened = (reader.open)(source.clone(), options)?;
         Ok(Archive::new(opened, reader, source, options, content_limit))

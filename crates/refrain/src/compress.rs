@@ -494,7 +494,10 @@ impl Run<'_> {
             }
             Some(earlier) => {
                 window = window.min(earlier.plan.base.archive.reference_window);
-                let output = Output::of_generation(sink, earlier.plan, &earlier.edges)?;
+                let mut output = Output::of_generation(sink, earlier.plan, &earlier.edges)?;
+                if let Some(decoders) = &earlier.decoders {
+                    output = output.carrying_decoders_behind(decoders)?;
+                }
                 (output, Some(earlier.anchors))
             }
         };

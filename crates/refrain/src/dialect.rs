@@ -11,7 +11,8 @@ use refrain_format::envelope::is_envelope;
 use refrain_format::{MAGIC, check_magic};
 use refrain_storage::Source;
 
-use crate::error::Result;
+use crate::decoder_choice::DecoderChoice;
+use crate::error::{Error, ErrorKind, Result};
 use crate::file_extraction::extract_file;
 use crate::options::ReadOptions;
 use crate::progress::Watch;
@@ -123,6 +124,18 @@ const DIALECTS: &[DialectReader] = &[
 impl DialectReader {
     pub(crate) fn dialect(&self) -> Dialect {
         self.dialect
+    }
+
+    /// Checks that the archive can have the decoders that are wanted.
+    ///
+    /// # Errors
+    /// `Unsupported` if other programs' archives should be read by decoders that they carry.
+    pub(crate) fn check_decoders(&self, options: &ReadOptions) -> Result<()> {
+        if self.dialect == Dialect::Native || options.decoders == DecoderChoice::Own {
+            return Ok(());
+        }
+        let message = "only archives of Refrain can carry decoders, and this is none";
+        Err(Error::new(ErrorKind::Unsupported, message))
     }
 }
 

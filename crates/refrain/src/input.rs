@@ -47,6 +47,7 @@ impl Input {
             stream => stream,
         };
         let (reader, feed) = reader_of_feed(feed)?;
+        reader.check_decoders(options)?;
         Ok(Recognized {
             reader,
             feed,

@@ -11,6 +11,7 @@ use refrain_protect::DigestAlgorithm;
 use refrain_protect::envelope::{Identity, Recipient};
 use refrain_protect::signature::SigningKey;
 
+use crate::decoder_choice::{DecoderChoice, DecoderListener};
 use crate::error::{Error, ErrorKind, Result};
 use crate::generation::GenerationChoice;
 use crate::recovery_share::RecoveryShare;
@@ -182,7 +183,8 @@ pub struct CompressOptions {
     /// For whom the archive is encrypted; `None`: it is not.
     pub encryption: Option<Encryption>,
     /// Whether the archive carries a decoder, as a WebAssembly module of at most 100 KiB, for each
-    /// codec and filter that it uses. [`add`](crate::add()) carries none.
+    /// codec and filter that it uses. [`add`](crate::add()) and [`Merge`](crate::Merge) go on as
+    /// an archive was begun, and with this also carry what it lacks.
     pub carry_decoders: bool,
     /// Who signs the archive; `None`: nobody.
     pub signing_key: Option<Arc<SigningKey>>,
@@ -302,6 +304,10 @@ pub struct ReadOptions {
     pub memory_parts: usize,
     /// Which generation is read, of an archive to which something was added.
     pub generation: GenerationChoice,
+    /// Which decoders are used.
+    pub decoders: DecoderChoice,
+    /// Who is told which decoders of an archive are used.
+    pub decoder_listener: DecoderListener,
 }
 
 impl ReadOptions {
@@ -328,6 +334,8 @@ impl Default for ReadOptions {
             work_max: WORK_MAX_DEFAULT,
             memory_parts: 1,
             generation: GenerationChoice::Latest,
+            decoders: DecoderChoice::Own,
+            decoder_listener: DecoderListener::default(),
         }
     }
 }

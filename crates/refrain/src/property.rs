@@ -37,6 +37,8 @@ const SMALL: ReadOptions = ReadOptions {
     work_max: crate::WORK_MAX_DEFAULT,
     memory_parts: 1,
     generation: crate::GenerationChoice::Latest,
+    decoders: crate::DecoderChoice::Own,
+    decoder_listener: crate::DecoderListener::SILENT,
 };
 
 /// Options of a reader with as much memory as the writer had.
@@ -50,6 +52,8 @@ const AS_MADE: ReadOptions = ReadOptions {
     work_max: crate::WORK_MAX_DEFAULT,
     memory_parts: 1,
     generation: crate::GenerationChoice::Latest,
+    decoders: crate::DecoderChoice::Own,
+    decoder_listener: crate::DecoderListener::SILENT,
 };
 
 /// Collects closed members; fails at more than [`CONTENT_BYTES_MAX`].

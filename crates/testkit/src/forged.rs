@@ -2,10 +2,10 @@
 //! bytes may stand for any amount.
 
 use refrain_format::{
-    ArchiveAssembler, ArchiveHeader, BlockHeader, Coding, EntriesHasher, EntriesHeader, Entry,
-    EpochSums, Extent, ExtentPacker, ExtentsHeader, FORMAT_MAJOR, FORMAT_MINOR, MemberEnd,
-    MemberKind, MemberStart, REACH_UNLIMITED, checksum64, chunked_checksum64, entries_are_sorted,
-    pack_entries,
+    ArchiveAssembler, ArchiveHeader, BlockHeader, Coding, DecoderHeader, EntriesHasher,
+    EntriesHeader, Entry, EpochSums, Extent, ExtentPacker, ExtentsHeader, FORMAT_MAJOR,
+    FORMAT_MINOR, MemberEnd, MemberKind, MemberStart, REACH_UNLIMITED, checksum64,
+    chunked_checksum64, entries_are_sorted, pack_entries,
 };
 
 /// Codes a block or a section: the coding and the coded bytes.
@@ -92,6 +92,12 @@ impl ForgedArchive {
     #[must_use]
     pub fn content_bytes(&self) -> u64 {
         self.content_bytes
+    }
+
+    /// Adds a decoder that the archive carries.
+    pub fn decoder(&mut self, header: &DecoderHeader, module: &[u8]) {
+        let frame = self.assembler.decoder(header, module);
+        self.bytes.extend(frame.expect("a small module"));
     }
 
     /// Adds an epoch. References must not refer to fills.

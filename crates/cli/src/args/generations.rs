@@ -73,6 +73,10 @@ pub struct AddArgs {
     /// `repair` heals it. Without this, an archive that has some gets more of the same share
     #[arg(long, value_name = "SHARE", value_parser = parse_share)]
     pub recovery: Option<RecoveryShare>,
+    /// Carry a decoder for each codec and filter that the archive uses, also for those of earlier
+    /// generations; an archive that carries some goes on with it
+    #[arg(long)]
+    pub carry_decoders: bool,
     #[command(flatten)]
     pub level: LevelFlags,
     #[command(flatten)]
@@ -220,6 +224,10 @@ pub struct MergeArgs {
     /// Only say which generations the new archive would have
     #[arg(long)]
     pub dry_run: bool,
+    /// Carry a decoder for each codec and filter that the new archive uses, even if none of the
+    /// others carries any
+    #[arg(long)]
+    pub carry_decoders: bool,
     #[command(flatten)]
     pub level: LevelFlags,
     #[command(flatten)]

@@ -6,6 +6,7 @@ mod boot;
 mod cache;
 mod completed;
 mod compression;
+mod decoders;
 mod encryption;
 mod generations;
 mod hash;

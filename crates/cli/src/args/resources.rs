@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::decoders::telling;
 use super::size::Size;
 use crate::memory_limit::{default_for_reading, prepare_allocator};
 use crate::temporary;
@@ -65,6 +66,7 @@ impl ResourceArgs {
             memory_bytes,
             temporary: temporary::space(self.temporary.as_deref(), None)
                 .map(|space| space.directory),
+            decoder_listener: telling(),
             ..refrain::ReadOptions::default()
         }
     }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Parser;
 
 use super::compression::CompressionArgs;
+use super::decoders::DecoderArgs;
 use super::encryption::EncryptionArgs;
 use super::generations::GenerationArgs;
 use super::lrzip::LrzipArgs;
@@ -156,6 +157,7 @@ impl RfnArgs {
                 generation: GenerationArgs::default(),
                 secrets,
                 trust: TrustArgs::default(),
+                decoders: DecoderArgs::default(),
                 resources,
                 limits,
                 report,
@@ -185,6 +187,7 @@ impl RfnArgs {
                 generation: GenerationArgs::default(),
                 secrets,
                 trust: TrustArgs::default(),
+                decoders: DecoderArgs::default(),
                 resources,
                 limits,
                 report,

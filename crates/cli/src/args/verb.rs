@@ -7,6 +7,7 @@ use super::bench::BenchArgs;
 use super::boot::BootArgs;
 use super::cache::CacheArgs;
 use super::compression::CompressionArgs;
+use super::decoders::DecoderArgs;
 use super::encryption::EncryptionArgs;
 use super::generations::{AddArgs, CompactArgs, DiffArgs, ForgetArgs, GenerationArgs, MergeArgs};
 use super::hash::HashArgs;
@@ -213,6 +214,8 @@ pub struct DecompressArgs {
     #[command(flatten)]
     pub owners: OwnerArgs,
     #[command(flatten)]
+    pub decoders: DecoderArgs,
+    #[command(flatten)]
     pub resources: ResourceArgs,
     #[command(flatten)]
     pub limits: ReadLimitArgs,
@@ -270,6 +273,8 @@ pub struct TestArgs {
     pub secrets: SecretArgs,
     #[command(flatten)]
     pub trust: TrustArgs,
+    #[command(flatten)]
+    pub decoders: DecoderArgs,
     #[command(flatten)]
     pub resources: ResourceArgs,
     #[command(flatten)]
@@ -382,6 +387,8 @@ pub struct CatArgs {
     pub secrets: SecretArgs,
     #[command(flatten)]
     pub trust: TrustArgs,
+    #[command(flatten)]
+    pub decoders: DecoderArgs,
     #[command(flatten)]
     pub resources: ResourceArgs,
     #[command(flatten)]

@@ -186,7 +186,7 @@ impl CompressPlan {
             unpack: false,
             name: args.name.clone(),
             recovery: args.recovery,
-            carry_decoders: false,
+            carry_decoders: args.carry_decoders,
             output: OutputArgs {
                 output: Some(output.to_path_buf()),
                 force: true,

@@ -72,8 +72,9 @@ impl DecompressPlan {
         let archives = or_stdin(archives)?;
         effects::check_decompress(args, &archives, !selection.is_everything())?;
         check_one_output(&args.output, &archives)?;
-        let options = (args.generation)
-            .with((args.limits).with(args.secrets.with(args.resources.read_options())?));
+        let options = args.resources.read_options();
+        let options = args.decoders.with(options, args.report.quiet);
+        let options = (args.generation).with((args.limits).with(args.secrets.with(options)?));
         let archives = archives
             .iter()
             .map(|path| restore_plan(path, args, &options));

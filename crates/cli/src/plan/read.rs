@@ -30,8 +30,9 @@ impl TestPlan {
     /// `Usage` without any input.
     pub fn new(args: &TestArgs) -> Result<TestPlan> {
         let archives = or_stdin(&args.archives)?;
-        let options = (args.generation)
-            .with((args.limits).with(args.secrets.with(args.resources.read_options())?));
+        let options = args.resources.read_options();
+        let options = args.decoders.with(options, args.report.quiet);
+        let options = (args.generation).with((args.limits).with(args.secrets.with(options)?));
         let archives = archives
             .iter()
             .map(|path| Ok(ArchiveInput::new(path, &options)?.with_password(&args.secrets)));
@@ -106,8 +107,9 @@ impl CatPlan {
             let text = "--range applies to one file: name only that";
             return Err(Failure::usage("", text));
         }
-        let options = (args.generation)
-            .with((args.limits).with(args.secrets.with(args.resources.read_options())?));
+        let options = args.resources.read_options();
+        let options = args.decoders.with(options, args.report.quiet);
+        let options = (args.generation).with((args.limits).with(args.secrets.with(options)?));
         Ok(CatPlan {
             archive: SeekableInput::new(&args.archive, &options, &args.secrets)?
                 .behind(tiers(&args.caching)?),

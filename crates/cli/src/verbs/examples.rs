@@ -225,6 +225,10 @@ const EXAMPLES: [(&str, Examples); 28] = [
                 "refrain test --fast *.rfn",
             ),
             (
+                "Prove that an archive made with --carry-decoders opens without this program's decoders:",
+                "refrain test --decoders carried archive.rfn",
+            ),
+            (
                 "Check an archive that comes through a pipe:",
                 "ssh host cat backup.rfn | refrain test",
             ),

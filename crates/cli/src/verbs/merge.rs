@@ -128,6 +128,7 @@ fn options(args: &MergeArgs, report: &Report) -> Result<CompressOptions> {
         memory_bytes: budget.bytes,
         temporary: temporary::space(args.resources.temporary.as_deref(), Some(&args.output)),
         encryption: encryption(&args.encryption)?,
+        carry_decoders: args.carry_decoders,
         ..options
     };
     options.check().map_err(Failure::Engine)?;

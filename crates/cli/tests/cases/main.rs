@@ -21,6 +21,7 @@
 //! | `terminal` | progress, summaries and refusals on a terminal |
 //! | `check` | `--check`, also on a disk that lies (`lying_disk`) |
 //! | `damage` | broken archives |
+//! | `decoders` | archives read by the decoders that they carry |
 //! | `documents` | every command that README and docs/ show |
 //! | `mutations` | archives of every kind, changed at random |
 //!
@@ -71,6 +72,7 @@ mod compact;
 mod completion;
 mod confined;
 mod damage;
+mod decoders;
 mod documents;
 mod encrypted_generations;
 mod encryption;

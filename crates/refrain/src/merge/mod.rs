@@ -82,8 +82,10 @@ impl Merge {
                 "{text}: at most {GENERATIONS_MAX} fit into one"
             )));
         }
+        let is_carrying = carries_decoders(&archives, options);
         let prefix = match level {
-            None => Prefix::of(&archives, &order, memory_bytes)?,
+            None => Prefix::of(&archives, &order, memory_bytes)?
+                .filter(|prefix| !is_carrying || prefix.can_carry(order.len())),
             Some(_) => None,
         };
         Ok(Merge {
@@ -147,6 +149,10 @@ impl Merge {
         options: &CompressOptions,
         watch: &dyn Watch,
     ) -> Result<MergeSummary> {
+        let options = &CompressOptions {
+            carry_decoders: carries_decoders(&self.archives, options),
+            ..options.clone()
+        };
         let total_bytes = self.order.iter().map(|(_, info)| info.content_bytes);
         let watch = MergeWatch::new(watch, total_bytes.fold(0, u64::saturating_add));
         let largest = self.archives.iter().max_by_key(|opened| opened.store_bytes);
@@ -196,4 +202,10 @@ impl Merge {
         let later = number + 1..self.order.len();
         !later.into_iter().any(|later| host(later) == host(number))
     }
+}
+
+/// Whether the new archive carries decoders: if that is wanted, or one of the others does.
+fn carries_decoders(archives: &[Opened], options: &CompressOptions) -> bool {
+    let mut archives = archives.iter();
+    options.carry_decoders || archives.any(|opened| opened.archive.carries_decoders())
 }

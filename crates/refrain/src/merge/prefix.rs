@@ -53,6 +53,12 @@ pub(super) struct Prefix {
 }
 
 impl Prefix {
+    /// Whether an archive of so many generations that carries decoders can begin with it: what
+    /// follows also carries those that it lacks.
+    pub(super) fn can_carry(&self, generations: usize) -> bool {
+        self.generations < generations || self.cut_off.carries_decoders()
+    }
+
     /// What of the first archive of this order comes first; `None` if that has something else, too:
     /// generations that were forgotten, or a form that cannot grow.
     ///

@@ -11,6 +11,7 @@ use refrain_storage::{ReadBack, Sink, Source};
 
 use crate::add::{Earlier, Predecessors, continuation_of, empty_archive, growing_options};
 use crate::compress::{CopiedContent, copy_behind};
+use crate::earlier_decoders::earlier_decoders;
 use crate::error::{Error, ErrorKind, Result};
 use crate::merge::members::{Copied, GenerationCopy, GenerationToCopy};
 use crate::merge::new_bytes::NewBytes;
@@ -165,8 +166,10 @@ impl<'a> Target<'a> {
             content_bytes,
         };
         let none = Predecessors::default();
+        let decoders = earlier_decoders(&archive, options.carry_decoders, true)?;
         let mut continuation =
             continuation_of((archive, bytes), growth, info.clone(), none, memory_bytes)?;
+        continuation.decoders = decoders;
         continuation.read_bytes += memory_bytes / MAPS_SHARE;
         let mut sink = Unpublished(&mut *self.sink);
         let added = copy_behind(content, &mut sink, &options, continuation, watch)?;

@@ -6,8 +6,15 @@ use refrain_format::{MemberEnd, MemberStart};
 use refrain_storage::Source;
 
 use crate::error::{Error, Result};
+use crate::store::decoders::Decoders;
 
-pub(crate) type EntriesPayload = Arc<Vec<u8>>;
+/// A frame of entries.
+#[derive(Clone)]
+pub(crate) struct EntriesPayload {
+    pub bytes: Arc<Vec<u8>>,
+    /// What decodes it.
+    pub decoders: Arc<Decoders>,
+}
 
 /// Why a visitor that takes one generation reads no archive with several from front to back.
 pub(crate) const ONLY_FROM_A_FILE: &str =

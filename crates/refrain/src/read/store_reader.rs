@@ -20,6 +20,7 @@ use crate::read::latest_blocks::LatestBlocks;
 use crate::read::read_statistics::{ReadCounters, count};
 use crate::read::work_meter::WorkMeter;
 use crate::store::compressed_copy::{CompressedCopy, DecodedPages};
+use crate::store::decoders::Decoders;
 use crate::store::workspaces::{CodecScratch, Workspaces};
 
 /// The location of a block in the store and in the archive.
@@ -75,6 +76,7 @@ pub(crate) struct DecodedBlock {
 /// The resources shared by block decoders.
 pub(crate) struct DecodeResources {
     pub limits: Limits,
+    pub decoders: Arc<Decoders>,
     memory: StoreMemory,
     pub(super) cache: Arc<CacheShards>,
 }
@@ -130,7 +132,7 @@ const SMALL_BLOCK_BYTES: u64 = 256 << 10;
 
 impl StoreReader {
     pub(crate) fn new(
-        blocks: Arc<dyn BlockDecoder>,
+        (blocks, decoders): (Arc<dyn BlockDecoder>, Arc<Decoders>),
         limits: Limits,
         memory_bytes: u64,
         (cache_bytes_max, block_bytes_max): (u64, u64),
@@ -142,6 +144,7 @@ impl StoreReader {
             blocks,
             resources: DecodeResources {
                 limits,
+                decoders,
                 memory: StoreMemory::new(memory_bytes),
                 cache: Arc::new(cache),
             },
@@ -180,6 +183,11 @@ impl StoreReader {
     /// The memory limit for decoded blocks, in bytes.
     pub(crate) fn decoded_bytes_max(&self) -> u64 {
         self.resources.cache.decoded_bytes_max()
+    }
+
+    /// What decodes blocks and sections of the archive.
+    pub(crate) fn decoders(&self) -> &Arc<Decoders> {
+        &self.resources.decoders
     }
 
     pub(crate) fn workspaces(&self) -> &Workspaces {
@@ -586,7 +594,13 @@ mod tests {
         let counting = Arc::new(Counting::default());
         let decoder = counting.clone();
         let cache = (cache_bytes, BLOCK_BYTES);
-        let reader = StoreReader::new(decoder, Limits::default(), memory_bytes, cache, 2);
+        let reader = StoreReader::new(
+            (decoder, Arc::new(Decoders::own())),
+            Limits::default(),
+            memory_bytes,
+            cache,
+            2,
+        );
         (reader, counting)
     }
 

@@ -1,8 +1,6 @@
-//! Translates between the codec's and the archive's description of a section's coding, and decodes
-//! sections.
-
-use refrain_codec::{BlockDescription, UntrustedBlockDescription, Workspace, decode};
-use refrain_format::{Coding, EntriesHeader, Entry, Limits, unpack_entries_within};
+//! Translates between the codec's and the archive's description of a section's coding.
+use refrain_codec::{BlockDescription, CodecId, UntrustedBlockDescription};
+use refrain_format::Coding;
 
 use crate::error::Result;
 
@@ -39,31 +37,27 @@ pub(crate) fn description(
     .check(raw_bytes)
 }
 
-/// Decodes a coded section. It has no checksum here: the caller checks the result.
-pub(crate) fn decode_section(
-    workspace: &mut Workspace,
+/// As [`description`], without the filters.
+pub(crate) fn unfiltered_description(
     coding: &Coding,
     raw_bytes: u64,
-    data: &[u8],
-) -> Result<Vec<u8>> {
-    let mut raw = Vec::new();
-    decode(
-        workspace,
-        &description(coding, raw_bytes)?,
-        &coding.unmasked(data),
-        raw_bytes,
-        &mut raw,
-    )?;
-    Ok(raw)
+) -> std::result::Result<BlockDescription, refrain_codec::Error> {
+    UntrustedBlockDescription {
+        codec: coding.codec(),
+        filters: &[],
+        params: coding.params(),
+        fallback: coding.fallback(),
+    }
+    .check(raw_bytes)
 }
 
-/// Decodes and unpacks the entries of a frame with this head and data, within the reader's limits.
-pub(crate) fn decode_entries(
-    workspace: &mut Workspace,
-    head: &EntriesHeader,
-    data: &[u8],
-    limits: &Limits,
-) -> Result<Vec<Entry>> {
-    let raw = decode_section(workspace, &head.coding, head.packed_raw_bytes, data)?;
-    Ok(unpack_entries_within(head, &raw, limits)?)
+/// Checks the raw length of a block whose codec is not of this build.
+pub(crate) fn check_raw_bytes(raw_bytes: u64) -> std::result::Result<(), refrain_codec::Error> {
+    let stored = UntrustedBlockDescription {
+        codec: CodecId::NONE.0,
+        filters: &[],
+        params: &[],
+        fallback: 0,
+    };
+    stored.check(raw_bytes).map(|_| ())
 }

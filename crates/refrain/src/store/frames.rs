@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use refrain_format::limits::HEAD_BYTES_MAX;
 use refrain_format::{
-    FRAME_HEADER_BYTES, FrameHeader, FrameKind, Limits, MAGIC, PayloadHasher, TAIL_BYTES, Tail,
-    UntrustedFrameHeader, check_magic, header_by_parity, mended_payload, whole,
+    FRAME_HEADER_BYTES, FrameHeader, FrameKind, Limits, MAGIC, MODULE_BYTES_MAX, PayloadHasher,
+    TAIL_BYTES, Tail, UntrustedFrameHeader, check_magic, header_by_parity, mended_payload, whole,
 };
 use refrain_pool::stages::stage;
 use refrain_storage::{CachedRanges, HOLE_BYTES, NamedRange, Source};
@@ -19,6 +19,9 @@ use crate::store::memory::{reserve, zeroed};
 /// A payload is read in steps of this many bytes, so that a forged size takes no memory that the
 /// archive does not fill.
 const READ_STEP_BYTES: u64 = 1 << 20;
+
+/// The largest payload of a Decoder frame: the module behind its head.
+const DECODER_PAYLOAD_BYTES_MAX: u64 = MODULE_BYTES_MAX + HEAD_BYTES_MAX as u64;
 
 /// A frame whose header and payload match their checksums.
 pub(crate) struct CheckedFrame {
@@ -198,12 +201,12 @@ impl FrameReader {
         }
         let given_back = self.given_back.as_ref();
         let is_given_back = given_back.is_some_and(|has| has(header.kind, offset));
-        let payload = if header.skippable {
+        let payload = if is_skipped(&header) {
             self.skip_payload(&header).map(|()| Vec::new())?
         } else {
             self.payload(&header)?
         };
-        if !header.skippable && !is_given_back {
+        if !is_skipped(&header) && !is_given_back {
             let checked = header.check_payload(&payload);
             checked.map_err(|error| self.perhaps_given_back(error, &header, &payload))?;
         }
@@ -555,7 +558,7 @@ pub(crate) fn read_any_frame_at(
         let header =
             UntrustedFrameHeader::parse(&header[..count])?.check(limits, Some(bytes_left))?;
         let mut is_mended = false;
-        let payload = if header.skippable {
+        let payload = if is_skipped(&header) {
             let mut at = after;
             let read = |buffer: &mut [u8]| {
                 let count = source.read_at(at, buffer)?;
@@ -583,6 +586,13 @@ pub(crate) fn read_any_frame_at(
         })
     };
     read().map_err(|error: Error| error.at_offset(offset))
+}
+
+/// Whether only the checksum of a payload is read: whatever this reader has no use for. An archive
+/// may need its decoders, which are small.
+fn is_skipped(header: &FrameHeader) -> bool {
+    let is_decoder = header.kind == FrameKind::Decoder;
+    header.skippable && !(is_decoder && header.payload_bytes <= DECODER_PAYLOAD_BYTES_MAX)
 }
 
 /// Verifies the checksum of a payload that may exceed memory. `read` fills a buffer with its next

@@ -5,7 +5,7 @@ use refrain_pool::Lock;
 use refrain_pool::pool::{aside, beside, checkpoint};
 
 /// Codecs let their workers run more urgent work.
-const HOST: Host = Host {
+pub(crate) const HOST: Host = Host {
     check_in: checkpoint,
     aside: |work| aside(work),
     beside: |work, own| {

@@ -9,6 +9,7 @@
 //!
 //! `concatenation`
 //! concatenated archives
+//! | `decoders` | archives read by the decoders that they carry |
 //! | `entry_lists` | entry lists that contradict something |
 //! | `faults` | failing and full disks, sources that change |
 //! | `generations` | archives that grow |
@@ -52,6 +53,7 @@ mod changed_pieces;
 mod codings;
 mod compact;
 mod concatenation;
+mod decoders;
 mod encrypted_generations;
 mod entry_lists;
 mod faults;

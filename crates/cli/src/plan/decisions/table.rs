@@ -45,6 +45,7 @@ pub(super) const DECISIONS: &[(&str, &str, Decision)] = &[
     ("*", "temporary", Idle(PLACE)),
     ("*", "content_max", Idle(BOUND)),
     ("*", "work_max", Idle(BOUND)),
+    ("*", "decoders", Acts),
     // The last of -q and -v wins.
     ("*", "quiet", Idle(DETAIL)),
     ("list", "verbose", Refused(&["refrain list -v -0 {file}"])),

@@ -14,6 +14,7 @@ use crate::read::store_reader::{
     BlockDecoder, BlockLocation, DecodeResources, DecodedBlock, StoreReader,
 };
 use crate::read::work_meter::WorkMeter;
+use crate::store::decoders::Decoders;
 use crate::store::frames::limits_for;
 use crate::store::memory::reserve;
 
@@ -229,7 +230,7 @@ pub(super) fn store_reader(
     options: &ReadOptions,
 ) -> StoreReader {
     StoreReader::new(
-        literals,
+        (literals, Arc::new(Decoders::own())),
         limits_for(options.memory_bytes),
         options.own_memory_bytes(),
         // One shard: blocks may have any size.

@@ -1,13 +1,11 @@
 //! Decodes a block from its frame's payload.
 
-use refrain_codec::{decode, decode_memory_bytes, decode_prefix, is_slow_to_decode};
 use refrain_format::BlockHeader;
 use refrain_pool::compute;
 
 use crate::error::{Error, Result, mebibytes};
 use crate::read::store_reader::{BlockLocation, DecodeResources, DecodedBlock};
 use crate::read::work_meter::WorkMeter;
-use crate::store::coding::description;
 
 /// Decodes at least the first `wanted` bytes of the block in `payload`, for the read of `meter`.
 ///
@@ -24,10 +22,10 @@ pub(crate) fn decode_block_frame(
     let (head, data) = BlockHeader::parse(payload, &resources.limits)?;
     check_location(&head, location)?;
     let data = &head.coding.unmasked(data);
-    let description = description(&head.coding, head.raw_bytes)?;
-    let codec_bytes = decode_memory_bytes(&description, head.raw_bytes)?;
+    let coded = resources.decoders.coded(&head.coding, head.raw_bytes)?;
+    let codec_bytes = coded.memory_bytes(head.raw_bytes)?;
     check_memory(codec_bytes, head.raw_bytes, resources)?;
-    let is_slow = is_slow_to_decode(description.codec);
+    let is_slow = coded.is_slow();
     let is_whole = wanted >= head.raw_bytes;
     resources.note_decoding(codec_bytes, is_slow);
     let mut raw = resources.take_spare_buffer(location.block);
@@ -38,18 +36,10 @@ pub(crate) fn decode_block_frame(
         resources.decoding().workspaces.with(|space| {
             let workspace = &mut space.codec;
             if is_whole {
-                decode(workspace, &description, data, head.raw_bytes, &mut raw)?;
+                coded.decode(workspace, data, head.raw_bytes, &mut raw)?;
                 return Ok(head.check_raw(&raw)?);
             }
-            let raw_bytes = head.raw_bytes;
-            Ok::<_, Error>(decode_prefix(
-                workspace,
-                &description,
-                data,
-                raw_bytes,
-                wanted,
-                &mut raw,
-            )?)
+            coded.decode_prefix(workspace, data, (head.raw_bytes, wanted), &mut raw)
         })
     })?;
     Ok(DecodedBlock {

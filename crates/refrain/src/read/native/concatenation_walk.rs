@@ -16,6 +16,8 @@ use crate::read::native::given_back::GivenBackFrames;
 use crate::read::native::index_reading::{find_archives, too_many_archives};
 use crate::read::native::walk::{WalkOptions, walk};
 use crate::read::work_meter::WorkMeter;
+use crate::store::carried_modules::DecoderFrames;
+use crate::store::decoders::Decoders;
 use crate::store::frames::{ArchiveFeed, FrameReader, IsGivenBack, limits_for};
 
 /// Reads all archives of a file or a pipe sequentially, each with its own crew.
@@ -39,6 +41,7 @@ pub(crate) fn walk_archives(
     limit.check(stated.fold(0, u64::saturating_add))?;
     let mut reader = Box::new(FrameReader::open(feed, limits)?);
     let threads = options.threads.max(1);
+    let read_options = options;
     let options = WalkOptions {
         temporary: options.temporary.clone(),
         threads,
@@ -62,11 +65,21 @@ pub(crate) fn walk_archives(
             };
             let mut reader: Box<FrameReader> = reader;
             reader.expect_given_back(given_back.clone().map(is_given_back));
+            let decoders = Arc::new(match found {
+                // Those of what was added later come behind the blocks that need them.
+                Some((source, found)) => {
+                    let frames = DecoderFrames::Chain(found.bytes.start, found.end.last_decoder);
+                    Decoders::for_archive(source, frames, read_options)
+                }
+                None => Decoders::for_stream(read_options),
+            });
             let mut visitor = DigestCheck::new(&mut numbered, found, &limits)?;
             let totals = &mut totals;
             crew(threads, |crew| {
                 let (input, visitor) = ((source.clone(), given_back), &mut visitor);
-                walk(crew, reader, input, &options, visitor, watch, totals)
+                walk(
+                    crew, reader, input, decoders, &options, visitor, watch, totals,
+                )
             })
         };
         if let Some((archive, own_bytes)) = reader.take_whole()? {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use refrain_format::{ArchiveHeader, GenerationInfo, IndexMember, Pattern, TreeLayer};
+use refrain_format::{ArchiveHeader, DecoderRole, GenerationInfo, IndexMember, Pattern, TreeLayer};
 use refrain_storage::Source;
 
 use crate::error::{Error, Result};
@@ -46,6 +46,30 @@ impl IndexedArchive {
             Some(generations) => generations.catalog.generations.clone(),
             None => first_generation(&self.end).into_iter().collect(),
         }
+    }
+
+    /// Whether the archive carries decoders.
+    pub(crate) fn carries_decoders(&self) -> bool {
+        self.end.last_decoder.is_some()
+    }
+
+    /// For what the archive carries decoders.
+    ///
+    /// # Errors
+    /// `Damaged`, `Io`.
+    pub(crate) fn carried_decoders(&self) -> Result<Vec<DecoderRole>> {
+        self.store.decoders().carried_roles()
+    }
+
+    /// Calls `each` for the codec and the filters of each block.
+    ///
+    /// # Errors
+    /// From the index.
+    pub(crate) fn for_each_coding(&self, each: &mut dyn FnMut(u16, [u8; 2])) -> Result<()> {
+        self.index.for_each_block(&mut |row| {
+            each(row.codec, row.filter_ids);
+            Ok(())
+        })
     }
 
     /// Its first frame.

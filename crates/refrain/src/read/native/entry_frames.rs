@@ -13,14 +13,16 @@ use refrain_storage::Source;
 use crate::error::{Error, ErrorKind, Result};
 use crate::read::tree::frame_entries::FrameEntries;
 use crate::read::tree::path_order::path_order;
-use crate::store::coding::decode_entries;
+use crate::store::decoders::Decoders;
 use crate::store::frames::read_frame_at;
+use crate::store::sections::decode_entries;
 use crate::store::workspaces::new_workspace;
 
 /// Reads and decodes the frame of a row with an offset in the file.
 pub(super) fn read_entries(
     source: &dyn Source,
     row: &IndexEntries,
+    decoders: &Decoders,
     limits: &Limits,
 ) -> Result<Vec<Entry>> {
     let offset = row.frame_offset;
@@ -34,7 +36,7 @@ pub(super) fn read_entries(
     let open = || {
         let (head, data) = EntriesHeader::parse(&frame.payload, limits)?;
         row.check(&frame.header, &head)?;
-        decode_entries(&mut new_workspace(), &head, data, limits)
+        decode_entries(&mut new_workspace(), decoders, &head, data, limits)
     };
     open().map_err(|error: Error| error.at_offset(offset))
 }
@@ -80,10 +82,10 @@ pub(super) fn slice_of(
 pub(super) fn scanned_slices(
     source: &Arc<dyn Source>,
     index: &mut Index,
-    limits: &Limits,
+    (decoders, limits): (&Decoders, &Limits),
     memory_bytes: u64,
 ) -> Result<Vec<IndexSlice>> {
-    drop_undecodable(&**source, index, limits)?;
+    drop_undecodable(&**source, index, (decoders, limits))?;
     let mut slices = vec![];
     for member in &index.members {
         if !member.start.kind.is_tree() || member.end.entries_are_sorted {
@@ -94,7 +96,7 @@ pub(super) fn scanned_slices(
         let mut decode = |frame: usize| {
             let row = index.entries.get(frame);
             let row = row.ok_or_else(|| Error::damaged("a frame of entries is missing"))?;
-            read_entries(&**source, row, limits).map(Arc::new)
+            read_entries(&**source, row, decoders, limits).map(Arc::new)
         };
         slices.extend(path_order(frames, memory_bytes, &mut decode)?);
     }
@@ -102,7 +104,11 @@ pub(super) fn scanned_slices(
 }
 
 /// Removes undecodable frames of unsorted trees.
-fn drop_undecodable(source: &dyn Source, index: &mut Index, limits: &Limits) -> Result<()> {
+fn drop_undecodable(
+    source: &dyn Source,
+    index: &mut Index,
+    (decoders, limits): (&Decoders, &Limits),
+) -> Result<()> {
     let mut failure = None;
     let members = &index.members;
     index.entries.retain(|row| {
@@ -113,7 +119,8 @@ fn drop_undecodable(source: &dyn Source, index: &mut Index, limits: &Limits) -> 
         if !is_sliced {
             return true;
         }
-        match read_entries(source, row, limits).and_then(|entries| check_frame(&entries)) {
+        let read = read_entries(source, row, decoders, limits);
+        match read.and_then(|entries| check_frame(&entries)) {
             Ok(()) => true,
             Err(error) if error.kind == ErrorKind::Io => {
                 failure = Some(error);

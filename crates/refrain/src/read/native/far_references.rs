@@ -13,6 +13,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::read::epoch_map::EpochMap;
 use crate::read::native::packed_map::PackedMap;
 use crate::read::native::resolve::resolve_range;
+use crate::store::decoders::Decoders;
 use crate::store::frames::read_frame_at;
 
 /// How many maps are kept: content of one member comes in order.
@@ -23,6 +24,7 @@ pub(crate) struct FarReferences {
     /// `None` for a pipe.
     source: Option<Arc<dyn Source>>,
     limits: Limits,
+    decoders: Arc<Decoders>,
     workspace: Workspace,
     /// For each frame, where its content begins and where it is in the file.
     frames: Vec<(u64, u64)>,
@@ -33,10 +35,15 @@ pub(crate) struct FarReferences {
 }
 
 impl FarReferences {
-    pub(crate) fn new(source: Option<Arc<dyn Source>>, limits: Limits) -> FarReferences {
+    pub(crate) fn new(
+        source: Option<Arc<dyn Source>>,
+        limits: Limits,
+        decoders: Arc<Decoders>,
+    ) -> FarReferences {
         FarReferences {
             source,
             limits,
+            decoders,
             workspace: Workspace::new(),
             frames: Vec::new(),
             earlier_content_bytes: 0,
@@ -93,7 +100,8 @@ impl FarReferences {
         let (_, offset) = self.frames[number];
         let frame = read_frame_at(&**source, offset, FrameKind::Extents, None, &self.limits)?;
         let (head, data) = ExtentsHeader::parse(&frame.payload, &self.limits)?;
-        let map = Arc::new(PackedMap::parse(&mut self.workspace, &head, data)?);
+        let parsed = PackedMap::parse(&mut self.workspace, &self.decoders, &head, data);
+        let map = Arc::new(parsed?);
         if !map.content().contains(&content_at) {
             return Err(missing());
         }

@@ -32,6 +32,8 @@ pub(crate) struct ScannedArchive {
     pub damaged_blocks: BTreeSet<u64>,
     /// What its last catalog says that was given back.
     pub given_back: GivenBackFrames,
+    /// The offsets of its decoders' frames.
+    pub decoder_frames: Vec<u64>,
     /// Its End frame, if intact.
     pub end: Option<ArchiveEnd>,
     /// What is damaged or missing.
@@ -259,6 +261,11 @@ impl FoundFrames {
 
     pub(super) fn into_archive(mut self, around: &Surroundings) -> ScannedArchive {
         let lost = lost_places(&self.seen, around);
+        let decoders = self
+            .seen
+            .iter()
+            .filter(|seen| seen.kind == FrameKind::Decoder);
+        let decoder_frames = decoders.map(|seen| seen.offset).collect();
         self.blocks.sort_by_key(|(block, _)| block.store_start);
         self.blocks.dedup_by_key(|(block, _)| block.store_start);
         let damaged_blocks = self.add_damaged_blocks();
@@ -285,6 +292,7 @@ impl FoundFrames {
             open_members,
             damaged_blocks,
             given_back: self.given_back,
+            decoder_frames,
             end: self.archive_end,
             lost,
             bytes: around.bytes.clone(),

@@ -12,7 +12,7 @@ use refrain_pool::stages::stage;
 use refrain_protect::HASH_BYTES;
 use refrain_storage::{NamedRange, Source};
 
-use crate::archive_info::{ArchiveInfo, BlockInfo, CodecUses, codec_name, filters_text};
+use crate::archive_info::{ArchiveInfo, BlockInfo};
 use crate::damage::{DamagedPart, DamagedPlace, distinct, in_member};
 use crate::error::{Error, ErrorKind, Result};
 use crate::generation::GenerationChoice;
@@ -34,6 +34,7 @@ use crate::read::native::latest_maps::LatestMaps;
 use crate::read::native::map_cache::MapCache;
 use crate::read::native::packed_map::PackedMap;
 use crate::read::native::resolve::{resolve_range, sources_of_range};
+use crate::read::native::row_sums::RowSums;
 use crate::read::native::salvage::DamagedBlocks;
 use crate::read::opened_archive::{Layout, OpenedArchive, Provable, Remains, Serving, no_member};
 use crate::read::proven_members::ProvenMembers;
@@ -44,6 +45,8 @@ use crate::read::store_reader::{
 };
 use crate::read::tree::decoded_frames::DecodedFrames;
 use crate::read::work_meter::WorkMeter;
+use crate::store::carried_modules::DecoderFrames;
+use crate::store::decoders::Decoders;
 use crate::store::frames::{limits_for, read_frame_at, read_named_frame_at};
 use crate::store::named_block::NamedBlock;
 
@@ -210,8 +213,10 @@ impl IndexedArchive {
             Some(generations) => GivenBackFrames::of(&generations.catalog, archive.bytes.start),
             None => GivenBackFrames::default(),
         };
+        let frames = DecoderFrames::Chain(archive.bytes.start, archive.end.last_decoder);
+        let decoders = Arc::new(Decoders::for_archive(&source, frames, options));
         let opened = Self::with_index(
-            source,
+            (source, decoders),
             options,
             shares,
             (head, archive.end),
@@ -244,12 +249,16 @@ impl IndexedArchive {
             open_members,
             damaged_blocks,
             given_back,
+            decoder_frames,
             end,
             lost,
             bytes,
         } = scanned;
         let limits = limits_for(options.memory_bytes);
-        index.slices = scanned_slices(&source, &mut index, &limits, options.memory_bytes)?;
+        let frames = DecoderFrames::At(decoder_frames);
+        let decoders = Arc::new(Decoders::for_archive(&source, frames, options));
+        let (rules, memory_bytes) = ((&*decoders, &limits), options.memory_bytes);
+        index.slices = scanned_slices(&source, &mut index, rules, memory_bytes)?;
         let end = end.unwrap_or_else(|| ArchiveEnd {
             content_bytes: sum(index.epochs.iter().map(|epoch| epoch.content_bytes)),
             store_bytes: sum(index.blocks.iter().map(|block| block.raw_bytes)),
@@ -264,6 +273,7 @@ impl IndexedArchive {
         });
         let index = FrameIndex::from_rows(index, block_ids, open_members);
         let lacking = (DamagedBlocks::new(damaged_blocks), given_back);
+        let source = (source, decoders);
         let opened = Self::with_index(source, options, shares, (head, end), index, lacking);
         Ok(IndexedArchive { lost, ..opened })
     }
@@ -274,7 +284,7 @@ impl IndexedArchive {
     }
 
     fn with_index(
-        source: Arc<dyn Source>,
+        (source, decoders): (Arc<dyn Source>, Arc<Decoders>),
         options: &ReadOptions,
         shares: usize,
         (head, end): (ArchiveHeader, ArchiveEnd),
@@ -297,7 +307,7 @@ impl IndexedArchive {
         let (cache_bytes, maps_bytes) = (memory_bytes / 8 * 3, memory_bytes / 16);
         IndexedArchive {
             store: Arc::new(StoreReader::new(
-                Arc::new(blocks),
+                (Arc::new(blocks), decoders),
                 limits,
                 memory_bytes,
                 (cache_bytes, head.block_bytes_max),
@@ -474,7 +484,9 @@ impl IndexedArchive {
             let (head, data) = ExtentsHeader::parse(&frame.payload, &self.limits)?;
             row.check_head(&head)?;
             meter.decode(head.packed_raw_bytes, offset, row.frame_bytes)?;
-            (self.store.workspaces()).with(|space| PackedMap::parse(&mut space.codec, &head, data))
+            let decoders = self.store.decoders();
+            let workspaces = self.store.workspaces();
+            workspaces.with(|space| PackedMap::parse(&mut space.codec, decoders, &head, data))
         };
         open().map_err(|error: Error| error.at_offset(offset))
     }
@@ -742,54 +754,6 @@ impl Remains for IndexedArchive {
         let missing = self.content_remains(range, buffer, &self.meter())?;
         Ok(in_member(missing, row.content_start))
     }
-}
-
-/// Sums over the rows of an index. The numbers are unchecked, so sums saturate.
-#[derive(Default)]
-struct RowSums {
-    extents: u64,
-    extents_frame_bytes: u64,
-    entries_frame_bytes: u64,
-    view_bytes: u64,
-    /// Bytes of views beyond the content: headers, and repeated files.
-    derived_bytes: u64,
-    block_bytes_max: u64,
-    codecs: CodecUses<(u16, [u8; 2])>,
-}
-
-impl RowSums {
-    fn from_index(index: &FrameIndex) -> Result<RowSums> {
-        let mut sums = RowSums::default();
-        index.for_each_epoch(&mut |epoch| {
-            add(&mut sums.extents, epoch.extent_count);
-            add(&mut sums.extents_frame_bytes, epoch.frame_bytes);
-            Ok(())
-        })?;
-        index.for_each_entries_frame(&mut |row| {
-            add(&mut sums.entries_frame_bytes, row.frame_bytes);
-            Ok(())
-        })?;
-        index.for_each_member(&mut |_, _, end| {
-            let derived_bytes = end.view_bytes.saturating_sub(end.content_bytes);
-            add(&mut sums.view_bytes, end.view_bytes);
-            add(&mut sums.derived_bytes, derived_bytes);
-            Ok(())
-        })?;
-        index.for_each_block(&mut |block| {
-            let key = (block.codec, block.filter_ids);
-            sums.block_bytes_max = sums.block_bytes_max.max(block.raw_bytes);
-            sums.codecs
-                .add(key, block.raw_bytes, block.frame_bytes, || {
-                    (codec_name(block.codec), filters_text(block.filter_ids))
-                });
-            Ok(())
-        })?;
-        Ok(sums)
-    }
-}
-
-fn add(sum: &mut u64, number: u64) {
-    *sum = sum.saturating_add(number);
 }
 
 /// The saturating sum of unchecked numbers.

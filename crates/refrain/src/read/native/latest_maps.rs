@@ -54,6 +54,7 @@ mod tests {
 
     use super::*;
     use crate::error::Error;
+    use crate::store::decoders::Decoders;
 
     const EPOCH_BYTES: u64 = 10;
 
@@ -63,7 +64,15 @@ mod tests {
         };
         let packed = pack_extents(content_start, 0, &[fresh]).unwrap();
         let header = packed.header(0, (content_start, 0), Coding::none());
-        Arc::new(PackedMap::parse(&mut Workspace::new(), &header, &packed.raw).unwrap())
+        Arc::new(
+            PackedMap::parse(
+                &mut Workspace::new(),
+                &Decoders::own(),
+                &header,
+                &packed.raw,
+            )
+            .unwrap(),
+        )
     }
 
     #[test]

@@ -116,6 +116,7 @@ mod tests {
     use refrain_format::{Coding, Extent, pack_extents};
 
     use super::*;
+    use crate::store::decoders::Decoders;
 
     fn map() -> Arc<PackedMap> {
         map_of(0)
@@ -132,7 +133,12 @@ mod tests {
         (0..pairs).for_each(|_| extents.extend([copy, fresh]));
         let packed = pack_extents(0, 0, &extents).unwrap();
         let header = packed.header(0, (0, 0), Coding::none());
-        let parsed = PackedMap::parse(&mut Workspace::new(), &header, &packed.raw);
+        let parsed = PackedMap::parse(
+            &mut Workspace::new(),
+            &Decoders::own(),
+            &header,
+            &packed.raw,
+        );
         Arc::new(parsed.unwrap_or_else(|error| panic!("{error}")))
     }
 

@@ -90,7 +90,9 @@ impl<A: Deref<Target = IndexedArchive>> MemberContent<A> {
     pub(super) fn frame(&self, number: u64) -> Result<Vec<Entry>> {
         self.meter.before_waiting()?;
         let row = self.archive.index.entries_frame(number)?;
-        let read = read_entries(&*self.archive.source, &row, &self.archive.limits);
+        let archive = &*self.archive;
+        let decoders = archive.store.decoders();
+        let read = read_entries(&*archive.source, &row, decoders, &archive.limits);
         let checked = read.and_then(|entries| {
             // If a member's end is lost, its content may have been longer.
             if !self.outline.is_open {

@@ -11,7 +11,8 @@ use crate::error::{Error, Result};
 use crate::read::content_visitor::EntriesPayload;
 use crate::read::tree::decoded_frames::DecodedFrames;
 use crate::read::tree::path_order::path_order;
-use crate::store::coding::decode_entries;
+use crate::store::decoders::Decoders;
+use crate::store::sections::decode_entries;
 
 /// Targets of hard links to look up when the member is complete may take 1/64 of the memory budget.
 const LINKS_SHARE: u64 = 64;
@@ -79,7 +80,7 @@ impl MemberEntries {
     }
 
     /// Adds a frame: its payload and its entries.
-    pub(super) fn add(&mut self, payload: &EntriesPayload, entries: &[Entry]) -> Result<()> {
+    pub(super) fn add(&mut self, payload: EntriesPayload, entries: &[Entry]) -> Result<()> {
         if self.kind.is_tree() {
             let first = entries.first().map_or(&[][..], |entry| &entry.path);
             let follows = compare_paths(&self.last_path, first).is_lt();
@@ -91,8 +92,8 @@ impl MemberEntries {
         if self.is_in_order {
             self.list.add(entries)?;
         }
-        self.payload_bytes += payload.len() as u64;
-        self.payloads.push(payload.clone());
+        self.payload_bytes += payload.bytes.len() as u64;
+        self.payloads.push(payload);
         Ok(())
     }
 
@@ -110,26 +111,26 @@ impl MemberEntries {
     pub(super) fn finish(
         mut self,
         end: &MemberEnd,
-        workspace: &mut Workspace,
+        (workspace, decoders): (&mut Workspace, &Decoders),
         limits: &Limits,
     ) -> Result<(Vec<EntriesPayload>, Vec<IndexSlice>)> {
         let mut slices = Vec::new();
         if !self.is_in_order {
-            (self.list, slices) = self.read_in_path_order(workspace, limits)?;
+            (self.list, slices) = self.read_in_path_order((&mut *workspace, decoders), limits)?;
         }
         let hash = self.list.hasher.value();
         if end.entries_hash.is_some_and(|stated| stated != hash) {
             return Err(Error::damaged("the entries do not match their hash"));
         }
         let targets = self.list.checker.finish(end)?;
-        find_targets(targets, &self.payloads, workspace, limits)?;
+        find_targets(targets, &self.payloads, (workspace, decoders), limits)?;
         Ok((self.payloads, slices))
     }
 
     /// Hashes and checks the entries of a tree in path order.
     fn read_in_path_order(
         &self,
-        workspace: &mut Workspace,
+        (workspace, decoders): (&mut Workspace, &Decoders),
         limits: &Limits,
     ) -> Result<(ReadList, Vec<IndexSlice>)> {
         let mut decoded = DecodedFrames::new(self.memory_bytes);
@@ -137,8 +138,8 @@ impl MemberEntries {
             decoded.get_or_decode(number as u64, || {
                 let payload = self.payloads.get(number);
                 let payload = payload.ok_or_else(|| Error::damaged("no such frame of entries"))?;
-                let (head, data) = EntriesHeader::parse(payload, limits)?;
-                decode_entries(workspace, &head, data, limits)
+                let (head, data) = EntriesHeader::parse(&payload.bytes, limits)?;
+                decode_entries(workspace, decoders, &head, data, limits)
             })
         };
         let slices = path_order(0..self.payloads.len(), self.memory_bytes, &mut frame)?;
@@ -158,15 +159,15 @@ impl MemberEntries {
 fn find_targets(
     mut targets: LinkTargets,
     payloads: &[EntriesPayload],
-    workspace: &mut Workspace,
+    (workspace, decoders): (&mut Workspace, &Decoders),
     limits: &Limits,
 ) -> Result<()> {
     for payload in payloads {
         if targets.is_empty() {
             break;
         }
-        let (head, data) = EntriesHeader::parse(payload, limits)?;
-        targets.look_up(&decode_entries(workspace, &head, data, limits)?);
+        let (head, data) = EntriesHeader::parse(&payload.bytes, limits)?;
+        targets.look_up(&decode_entries(workspace, decoders, &head, data, limits)?);
     }
     Ok(targets.finish()?)
 }

@@ -32,6 +32,7 @@ mod pending_member;
 mod references;
 mod remains;
 mod resolve;
+mod row_sums;
 pub(crate) mod salvage;
 pub(crate) mod scan;
 pub(crate) mod segment_part;

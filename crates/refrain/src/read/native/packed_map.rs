@@ -14,7 +14,8 @@ use refrain_pool::Lock;
 
 use crate::error::{Error, Result};
 use crate::read::native::stated_map::{Piece, StatedMap};
-use crate::store::coding::decode_section;
+use crate::store::decoders::Decoders;
+use crate::store::sections::decode_section;
 
 /// How many extents apart a reader can start.
 const EXTENTS_BETWEEN_MARKS: usize = 128;
@@ -34,10 +35,12 @@ impl PackedMap {
     /// Decodes the section of an Extents frame, and checks all extents.
     pub(crate) fn parse(
         workspace: &mut Workspace,
+        decoders: &Decoders,
         header: &ExtentsHeader,
         data: &[u8],
     ) -> Result<PackedMap> {
-        let section = decode_section(workspace, &header.coding, header.packed_raw_bytes, data)?;
+        let (coding, raw_bytes) = (&header.coding, header.packed_raw_bytes);
+        let section = decode_section(workspace, decoders, coding, raw_bytes, data)?;
         let mut marks = vec![ExtentReader::new(header, &section)?.position()];
         let mut count: usize = 0;
         let expanded = StatedMap::read(header, &section, |reader, _| {
@@ -192,7 +195,13 @@ mod tests {
             let (content_start, store_start, extents) = extents_from_seed(seed, count);
             let packed = pack_extents(content_start, store_start, &extents).unwrap();
             let header = packed.header(0, (content_start, store_start), Coding::none());
-            let map = PackedMap::parse(&mut Workspace::new(), &header, &packed.raw).unwrap();
+            let map = PackedMap::parse(
+                &mut Workspace::new(),
+                &Decoders::own(),
+                &header,
+                &packed.raw,
+            )
+            .unwrap();
             assert_eq!(map.marks.len(), count / EXTENTS_BETWEEN_MARKS + 1);
             let is_reference = |extent: &Extent| matches!(extent, Extent::Reference { .. });
             assert_eq!(map.has_references(), extents.iter().any(is_reference));

@@ -209,6 +209,7 @@ mod tests {
     use crate::error::ErrorKind;
     use crate::read::native::packed_map::PackedMap;
     use crate::read::native::resolve::resolve_range;
+    use crate::store::decoders::Decoders;
     use refrain_codec::Workspace;
     use refrain_format::{ExtentsHeader, Pattern};
 
@@ -230,7 +231,7 @@ mod tests {
 
         fn stated(&self, extents: &[Extent]) -> (StatedMap, EpochSums) {
             let (header, raw) = self.section(extents);
-            StatedMap::parse(&mut Workspace::new(), &header, &raw).unwrap()
+            StatedMap::parse(&mut Workspace::new(), &Decoders::own(), &header, &raw).unwrap()
         }
 
         /// Adds an epoch. Returns its extents as resolved by the reference implementation.
@@ -241,7 +242,8 @@ mod tests {
         ) -> std::result::Result<Vec<Extent>, String> {
             let resolved = self.naive.epoch(self.content_bytes, extents, window);
             let (header, raw) = self.section(extents);
-            let map = PackedMap::parse(&mut Workspace::new(), &header, &raw).unwrap();
+            let map =
+                PackedMap::parse(&mut Workspace::new(), &Decoders::own(), &header, &raw).unwrap();
             self.maps.push(Arc::new(map));
             self.content_bytes += extents.iter().map(Extent::length).sum::<u64>();
             let is_fresh = |extent: &&Extent| matches!(extent, Extent::Fresh { .. });

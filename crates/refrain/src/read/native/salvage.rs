@@ -6,7 +6,6 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use refrain_codec::{decode_damaged, decode_memory_bytes};
 use refrain_format::limits::ADDRESS_BYTES_MAX;
 use refrain_format::{
     BlockHeader, FRAME_HEADER_BYTES, FrameKind, IndexBlock, Limits, SplitPayload,
@@ -19,7 +18,6 @@ use refrain_storage::Source;
 use crate::error::{Error, ErrorKind, Result};
 use crate::read::native::block_frame::{check_location, check_memory};
 use crate::read::store_reader::{BlockLocation, DecodeResources, DecodedBlock};
-use crate::store::coding::description;
 use crate::store::memory::zeroed;
 
 /// The maximum length of a payload's head.
@@ -230,22 +228,17 @@ fn decode_remains(
     if pieces.get(0).is_none() {
         return Err(nothing_remains(location));
     }
-    let description = description(&head.coding, head.raw_bytes)?;
-    let codec_bytes = decode_memory_bytes(&description, head.raw_bytes)?;
+    let coded = resources.decoders.coded(&head.coding, head.raw_bytes)?;
+    let codec_bytes = coded.memory_bytes(head.raw_bytes)?;
     check_memory(codec_bytes, head.raw_bytes, resources)?;
     let _permits = resources.decoding().codec_memory.acquire(codec_bytes);
     resources.note_decoding(codec_bytes, false);
     let mut raw = resources.take_spare_buffer(location.block);
     let data = head.coding.unmasked(split.data);
-    resources.decoding().workspaces.with(|space| {
-        decode_damaged(
-            &mut space.codec,
-            &description,
-            &data,
-            head.raw_bytes,
-            &mut raw,
-        )
-    })?;
+    resources
+        .decoding()
+        .workspaces
+        .with(|space| coded.decode_damaged(&mut space.codec, &data, head.raw_bytes, &mut raw))?;
     let checked = raw.chunks(CHECKSUM_CHUNK_BYTES).enumerate();
     let right = checked.map(|(piece, bytes)| pieces.check(piece, bytes) == Some(true));
     let right = Arc::new(right.collect::<Vec<_>>());

@@ -7,7 +7,8 @@ use refrain_format::{EpochSums, Extent, ExtentReader, ExtentsHeader, Pattern};
 
 use crate::error::Result;
 use crate::read::epoch_map::{EpochMap, IS_PATTERN, Origin};
-use crate::store::coding::decode_section;
+use crate::store::decoders::Decoders;
+use crate::store::sections::decode_section;
 
 /// Marks an origin that is an offset in the content.
 const IS_REFERENCE: u64 = 1 << 62;
@@ -36,10 +37,17 @@ impl StatedMap {
     /// without references.
     pub(crate) fn parse(
         workspace: &mut Workspace,
+        decoders: &Decoders,
         head: &ExtentsHeader,
         data: &[u8],
     ) -> Result<(StatedMap, EpochSums)> {
-        let raw = decode_section(workspace, &head.coding, head.packed_raw_bytes, data)?;
+        let raw = decode_section(
+            workspace,
+            decoders,
+            &head.coding,
+            head.packed_raw_bytes,
+            data,
+        )?;
         let mut sums = EpochSums::default();
         let stated = Self::read(head, &raw, |_, extent| sums.add(extent))?;
         Ok((stated, sums))

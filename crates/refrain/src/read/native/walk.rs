@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use refrain_codec::Workspace;
 use refrain_format::{
-    BlockHeader, Entry, HeldFrames, Limits, MemberEnd, MemberStart, Payload, REACH_UNLIMITED,
-    StreamChecker,
+    BlockHeader, Entry, FrameKind, HeldFrames, Limits, MemberEnd, MemberStart, Payload,
+    REACH_UNLIMITED, StreamChecker,
 };
 use refrain_pool::stages::stage;
 use refrain_pool::{BufferPool, Crew, Lane};
@@ -24,7 +24,7 @@ use crate::damage::CutOff;
 use crate::error::{Error, ErrorKind, Result, mebibytes};
 use crate::progress::{Progress, Watch, file_paths, is_cancelled, next_event};
 use crate::read::content_limit::ContentLimit;
-use crate::read::content_visitor::{ContentVisitor, ONLY_FROM_A_FILE, WalkTotals};
+use crate::read::content_visitor::{ContentVisitor, EntriesPayload, ONLY_FROM_A_FILE, WalkTotals};
 use crate::read::epoch_map::EpochMap;
 use crate::read::native::far_references::FarReferences;
 use crate::read::native::given_back::GivenBackFrames;
@@ -34,11 +34,12 @@ use crate::read::native::references::ReferenceHistory;
 use crate::read::native::segment_part::{BrokenPart, PartContent, SegmentPart};
 use crate::read::native::stated_map::StatedMap;
 use crate::read::native::streamed_blocks::StreamedBlocks;
-use crate::read::native::walk_memory::MemoryShares;
+use crate::read::native::walk_memory::{MemoryShares, check_pending, reach_notice};
 use crate::read::store_reader::{BlockLocation, Depth, StoreReader};
 use crate::read::work_meter::WorkMeter;
-use crate::store::coding::decode_entries;
+use crate::store::decoders::Decoders;
 use crate::store::frames::{CheckedFrame, FrameReader};
+use crate::store::sections::decode_entries;
 use crate::store::workspaces::new_workspace;
 
 /// Progress is reported after each frame, and within an epoch after this many bytes.
@@ -97,6 +98,7 @@ pub(super) fn walk<'env>(
     crew: &Crew<'_, 'env, Event>,
     reader: Box<FrameReader>,
     (source, given_back): (Option<Arc<dyn Source>>, Option<Arc<GivenBackFrames>>),
+    decoders: Arc<Decoders>,
     options: &WalkOptions,
     visitor: &mut dyn ContentVisitor,
     watch: &dyn Watch,
@@ -107,7 +109,7 @@ pub(super) fn walk<'env>(
     let blocks = Arc::new(StreamedBlocks::new(source, options.limits, temporary));
     let context = Arc::new(WalkContext {
         store: StoreReader::new(
-            blocks.clone(),
+            (blocks.clone(), decoders),
             options.limits,
             options.memory_bytes,
             // One shard: the pass needs all of the memory in one place.
@@ -386,6 +388,9 @@ impl Walk<'_, '_, '_> {
         let at = frame.offset.saturating_sub(self.archive_start);
         self.checker.skip_appendix(at);
         self.checker.feed(&header, &payload)?;
+        if header.kind == FrameKind::Decoder {
+            self.context.store.decoders().add(&payload_bytes)?;
+        }
         if let Some(tail) = &frame.tail {
             self.checker.tail(tail)?;
         }
@@ -409,13 +414,19 @@ impl Walk<'_, '_, '_> {
                     self.reach_bytes = head.reach_bytes;
                 }
                 self.warn_of_reach();
-                let far = FarReferences::new(self.context.blocks.source(), self.options.limits);
+                let (source, decoders) = (
+                    self.context.blocks.source(),
+                    self.context.store.decoders().clone(),
+                );
+                let far = FarReferences::new(source, self.options.limits, decoders);
                 self.references = ReferenceHistory::new(head.reference_window, Some(far));
             }
             Payload::MemberStart(start) => self.member_start(start)?,
             Payload::Block { header: head, .. } => self.block(&frame, &head)?,
             Payload::Extents { header: head, data } => {
-                let (stated, mut sums) = StatedMap::parse(&mut self.workspace, &head, data)?;
+                let decoders = self.context.store.decoders();
+                let parsed = StatedMap::parse(&mut self.workspace, decoders, &head, data);
+                let (stated, mut sums) = parsed?;
                 if let Some(far) = self.references.far() {
                     far.add(head.content_start, frame.offset);
                 }
@@ -429,8 +440,8 @@ impl Walk<'_, '_, '_> {
             }
             Payload::MemberEnd(end) => self.ends.push_back(end),
             Payload::Entries { header: head, data } => {
-                let entries =
-                    decode_entries(&mut self.workspace, &head, data, &self.options.limits)?;
+                let (decoders, limits) = (self.context.store.decoders(), &self.options.limits);
+                let entries = decode_entries(&mut self.workspace, decoders, &head, data, limits)?;
                 self.entries(head.member_id, &entries, &frame)?;
             }
             Payload::Generation(_) if !self.visitor.takes_generations() => {
@@ -452,12 +463,7 @@ impl Walk<'_, '_, '_> {
         let allowed = self.options.memory_bytes / 2;
         let is_long = self.reach_bytes != REACH_UNLIMITED && self.reach_bytes > allowed;
         if is_long && !self.can_reread() && !self.context.blocks.spills() {
-            self.watch.notice(&format!(
-                "from a pipe, up to {} of this archive must remain in memory (its reach), the limit is {}: if it is longer \
-                 than that, raise the memory limit or name a directory for temporary content",
-                mebibytes(self.reach_bytes),
-                mebibytes(allowed)
-            ));
+            self.watch.notice(&reach_notice(self.reach_bytes, allowed));
         }
     }
 
@@ -473,7 +479,11 @@ impl Walk<'_, '_, '_> {
             }
             let (before, label) = (member.memory_bytes(), member.label());
             if let Some(list) = &mut member.entries {
-                list.add(&frame.payload, entries)
+                let payload = EntriesPayload {
+                    bytes: frame.payload.clone(),
+                    decoders: self.context.store.decoders().clone(),
+                };
+                list.add(payload, entries)
                     .map_err(|error| error.in_file(label))?;
             }
             self.starts_bytes = self.starts_bytes + member.memory_bytes() - before;
@@ -495,17 +505,8 @@ impl Walk<'_, '_, '_> {
         self.check_pending("members", self.starts_bytes)
     }
 
-    /// Refuses an archive that needs too much memory before its content can be delivered.
     fn check_pending(&self, what: &str, bytes: u64) -> Result<()> {
-        let allowed = self.options.memory_bytes / 8;
-        if bytes <= allowed {
-            return Ok(());
-        }
-        Err(Error::limit(format!(
-            "{what} buffered ahead of the output need {} of memory, the limit is {}: raise the memory limit",
-            mebibytes(bytes),
-            mebibytes(allowed)
-        )))
+        check_pending(what, bytes, self.options.memory_bytes)
     }
 
     /// Records a block, and decodes it ahead of the extents that need it.
@@ -760,7 +761,8 @@ impl Walk<'_, '_, '_> {
         let entries = match entries {
             None => Vec::new(),
             Some(entries) => {
-                let read = entries.finish(end, &mut self.workspace, &self.options.limits);
+                let decoding = (&mut self.workspace, &**self.context.store.decoders());
+                let read = entries.finish(end, decoding, &self.options.limits);
                 let (payloads, slices) = read.map_err(|error| error.in_file(label))?;
                 self.checker.observe_slices(end.member_id, &slices);
                 payloads

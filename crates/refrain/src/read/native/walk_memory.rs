@@ -3,6 +3,7 @@
 use refrain_format::Limits;
 use refrain_protect::SEGMENT_BYTES;
 
+use crate::error::{Error, Result, mebibytes};
 use crate::read::block_cache::codec_share_bytes;
 
 /// The size of decoded blocks for which a pipe's frames make room if they may go to a temporary
@@ -102,4 +103,30 @@ mod tests {
             assert!(all <= memory_mib * MIB, "{memory_mib} MiB");
         }
     }
+}
+
+/// Refuses an archive that needs too much memory before its content can be delivered.
+///
+/// # Errors
+/// `Limit`.
+pub(super) fn check_pending(what: &str, bytes: u64, memory_bytes: u64) -> Result<()> {
+    let allowed = memory_bytes / 8;
+    if bytes <= allowed {
+        return Ok(());
+    }
+    Err(Error::limit(format!(
+        "{what} buffered ahead of the output need {} of memory, the limit is {}: raise the memory limit",
+        mebibytes(bytes),
+        mebibytes(allowed)
+    )))
+}
+
+/// What a pipe may need.
+pub(super) fn reach_notice(reach_bytes: u64, allowed_bytes: u64) -> String {
+    format!(
+        "from a pipe, up to {} of this archive must remain in memory (its reach), the limit is {}: if it is longer \
+         than that, raise the memory limit or name a directory for temporary content",
+        mebibytes(reach_bytes),
+        mebibytes(allowed_bytes)
+    )
 }

@@ -19,8 +19,8 @@ use crate::read::tree::decoded_frames::DecodedFrames;
 use crate::read::tree::frame_entries::FrameEntries;
 use crate::read::tree::opened_code::OpenedCode;
 use crate::read::tree::path_order::path_order;
-use crate::store::coding::decode_entries;
 use crate::store::frames::limits_for;
+use crate::store::sections::decode_entries;
 use crate::store::workspaces::new_workspace;
 
 /// A complete tree whose content was spilled.
@@ -71,8 +71,14 @@ impl SpilledContent {
         let Some(payload) = self.entries.get(frame) else {
             return Ok(vec![]);
         };
-        let (head, data) = EntriesHeader::parse(payload, &self.limits)?;
-        let entries = decode_entries(&mut new_workspace(), &head, data, &self.limits)?;
+        let (head, data) = EntriesHeader::parse(&payload.bytes, &self.limits)?;
+        let entries = decode_entries(
+            &mut new_workspace(),
+            &payload.decoders,
+            &head,
+            data,
+            &self.limits,
+        )?;
         // Content cut short by damage may have been longer.
         if !self.is_partial {
             check_inside(&entries, self.content_bytes)?;

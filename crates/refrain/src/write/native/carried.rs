@@ -21,6 +21,14 @@ pub(crate) struct CarriedDecoders {
     written: Vec<(Role, u16)>,
 }
 
+/// The decoders of an archive that is continued.
+pub(crate) struct EarlierDecoders {
+    /// For what it carries some.
+    pub carried: Vec<DecoderRole>,
+    /// What its frames need.
+    pub needed: Vec<DecoderRole>,
+}
+
 impl CarriedDecoders {
     /// For blocks of at most `block_bytes_max` raw bytes.
     pub(crate) fn new(block_bytes_max: u64) -> CarriedDecoders {
@@ -36,13 +44,32 @@ impl CarriedDecoders {
         coding: Option<&Coding>,
         archive: &mut ArchiveAssembler,
     ) -> Result<Vec<u8>> {
-        let mut frames = Vec::new();
         let Some(coding) = coding else {
-            return Ok(frames);
+            return Ok(Vec::new());
         };
         let filters = coding.filters().iter();
-        let filters = filters.map(|&(id, _)| (Role::Filter, u16::from(id)));
-        for (role, number) in std::iter::once((Role::Codec, coding.codec())).chain(filters) {
+        let filters = filters.map(|&(id, _)| DecoderRole::Filter(id));
+        let codec = DecoderRole::Codec(coding.codec());
+        self.missing(std::iter::once(codec).chain(filters), archive)
+    }
+
+    /// The frames of the decoders that an archive that is continued lacks so far.
+    pub(crate) fn frames_behind(
+        &mut self,
+        earlier: &EarlierDecoders,
+        archive: &mut ArchiveAssembler,
+    ) -> Result<Vec<u8>> {
+        self.written = earlier.carried.iter().copied().map(numbered).collect();
+        self.missing(earlier.needed.iter().copied(), archive)
+    }
+
+    fn missing(
+        &mut self,
+        roles: impl Iterator<Item = DecoderRole>,
+        archive: &mut ArchiveAssembler,
+    ) -> Result<Vec<u8>> {
+        let mut frames = Vec::new();
+        for (role, number) in roles.map(numbered) {
             if self.written.contains(&(role, number)) {
                 continue;
             }
@@ -67,5 +94,12 @@ impl CarriedDecoders {
             steps_per_byte_max: decoder.steps_per_byte_max,
             module_hash: content_hash(decoder.module),
         }
+    }
+}
+
+fn numbered(role: DecoderRole) -> (Role, u16) {
+    match role {
+        DecoderRole::Codec(number) => (Role::Codec, number),
+        DecoderRole::Filter(id) => (Role::Filter, u16::from(id)),
     }
 }

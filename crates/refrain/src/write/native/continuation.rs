@@ -18,6 +18,7 @@ use crate::store::appendix::header_at;
 use crate::store::memory::zeroed;
 use crate::write::input::MemberPlan;
 use crate::write::native::assemble::Assembler;
+use crate::write::native::carried::EarlierDecoders;
 use crate::write::native::generation::GenerationPlan;
 use crate::write::pipeline::assembly::Assembly;
 use crate::write::pipeline::commit::MatchState;
@@ -39,6 +40,8 @@ pub(crate) struct Continuation {
     pub edges: Vec<Vec<Arc<IndexNode>>>,
     /// The store of earlier generations; `None` if it is empty.
     pub store: Option<Arc<dyn Source>>,
+    /// The decoders that it carries, if it is to carry some.
+    pub decoders: Option<EarlierDecoders>,
     /// Memory for reading it, in bytes, and for pages of it that are used again.
     pub read_bytes: u64,
     pub cache_bytes: u64,

@@ -124,6 +124,11 @@ fn extents_plan(blocks: CodecId) -> BlockPlan {
     }
 }
 
+/// The codec of extents in an archive with this codec for its blocks.
+pub(crate) fn extents_codec(blocks: CodecId) -> CodecId {
+    extents_plan(blocks).codec
+}
+
 impl UnencodedExtents {
     /// The extents of the frame, with references resolved.
     fn extents(&self) -> &[Extent] {

@@ -16,7 +16,7 @@ use refrain_storage::Sink;
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::block::BlockFrame;
 use crate::write::native::archive_bytes::ArchiveBytes;
-use crate::write::native::carried::CarriedDecoders;
+use crate::write::native::carried::{CarriedDecoders, EarlierDecoders};
 use crate::write::native::generation::GenerationPlan;
 
 /// A frame to write. It gets its sequence number when written.
@@ -110,6 +110,23 @@ impl<'a> Output<'a> {
             carried: Some(CarriedDecoders::new(block_bytes_max)),
             ..self
         }
+    }
+
+    /// Goes on carrying decoders, first those that earlier frames need and that are missing.
+    ///
+    /// # Errors
+    /// From writing them.
+    pub(crate) fn carrying_decoders_behind(
+        mut self,
+        earlier: &EarlierDecoders,
+    ) -> Result<Output<'a>> {
+        let mut carried = CarriedDecoders::new(self.header.block_bytes_max);
+        if let Some(archive) = &mut self.archive {
+            self.bytes
+                .write(&carried.frames_behind(earlier, archive)?)?;
+        }
+        self.carried = Some(carried);
+        Ok(self)
     }
 
     /// Continues an archive with a generation. `edges` are the right edges of its index.

@@ -428,6 +428,9 @@ pub(crate) fn encode_entries(
     frames.collect()
 }
 
+/// The codec of entries, whose blocks are small.
+pub(crate) const ENTRIES_CODEC: CodecId = CodecId::ZSTD;
+
 fn encode_batch(
     workspace: &mut Workspace,
     member_id: u64,
@@ -436,7 +439,7 @@ fn encode_batch(
 ) -> Result<EntriesFrame> {
     let packed = pack_entries(batch)?;
     let mut builder = EntriesHeader::builder(&packed, Vec::new());
-    let plan = BlockPlan::plain(CodecId::ZSTD, ENTRIES_LEVEL);
+    let plan = BlockPlan::plain(ENTRIES_CODEC, ENTRIES_LEVEL);
     let description = encode_block(workspace, &packed.raw, &plan, builder.payload())?;
     let header = EntriesHeader::new(member_id, first_entry, &packed, coding(&description)?);
     Ok(EntriesFrame {

@@ -1,0 +1,138 @@
+//! How the blocks and sections of one archive are decoded: by the codecs and filters of this build,
+//! or by the modules that the archive carries.
+
+use std::sync::Arc;
+
+use refrain_codec::{CodecId, Error as CodecError, FilterStep};
+use refrain_format::{Coding, DecoderRole};
+use refrain_storage::Source;
+
+use crate::decoder_choice::{DecoderChoice, DecoderListener};
+use crate::error::{Error, ErrorKind, Result};
+use crate::options::ReadOptions;
+use crate::store::carried_modules::{CarriedModules, CarriedStep, DecoderFrames, name_of};
+use crate::store::coded::{CarriedBlock, Coded, FirstStep, LaterStep};
+use crate::store::coding::{check_raw_bytes, description, unfiltered_description};
+
+/// The decoders of one archive.
+pub(crate) struct Decoders {
+    choice: DecoderChoice,
+    carried: CarriedModules,
+}
+
+impl Decoders {
+    /// For what carries no modules.
+    pub(crate) fn own() -> Decoders {
+        Decoders {
+            choice: DecoderChoice::Own,
+            carried: CarriedModules::new(None, DecoderListener::default(), 0),
+        }
+    }
+
+    /// For an archive that is read from front to back: [`Decoders::add`] adds its modules.
+    pub(crate) fn for_stream(options: &ReadOptions) -> Decoders {
+        Decoders::of(None, options)
+    }
+
+    /// For an archive whose Decoder frames are read when one is first needed.
+    pub(crate) fn for_archive(
+        source: &Arc<dyn Source>,
+        frames: DecoderFrames,
+        options: &ReadOptions,
+    ) -> Decoders {
+        Decoders::of(Some((source.clone(), frames)), options)
+    }
+
+    fn of(frames: Option<(Arc<dyn Source>, DecoderFrames)>, options: &ReadOptions) -> Decoders {
+        let (listener, memory_bytes) = (options.decoder_listener.clone(), options.memory_bytes);
+        Decoders {
+            choice: options.decoders,
+            carried: CarriedModules::new(frames, listener, memory_bytes),
+        }
+    }
+
+    /// Adds the module of a Decoder frame, if it can be needed and is not known from the start.
+    ///
+    /// # Errors
+    /// `Damaged` for a head that no version writes; `Limit` for more modules than a reader keeps.
+    pub(crate) fn add(&self, payload: &Arc<Vec<u8>>) -> Result<()> {
+        self.carried.add(payload, &|role| self.needs_module(role))
+    }
+
+    /// For what the archive carries decoders, of the frames that were given from the start.
+    ///
+    /// # Errors
+    /// `Damaged`, `Io`.
+    pub(crate) fn carried_roles(&self) -> Result<Vec<DecoderRole>> {
+        self.carried.roles()
+    }
+
+    /// What decodes a block or section with this coding.
+    ///
+    /// # Errors
+    /// `Unsupported` for a codec or filter that neither this build nor the archive has; `Damaged`
+    /// for a coding or module that is not valid; `Limit` for a module that needs too much.
+    pub(crate) fn coded(&self, coding: &Coding, raw_bytes: u64) -> Result<Coded> {
+        if self.choice == DecoderChoice::Own {
+            match description(coding, raw_bytes) {
+                Ok(description) => return Ok(Coded::Own(description)),
+                Err(CodecError::UnsupportedCodec(_) | CodecError::UnsupportedFilter(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let first = self.first_step(coding, raw_bytes)?;
+        let filters = coding.filters().iter().rev();
+        let later = filters.map(|&(id, param)| self.later_step(id, param, raw_bytes));
+        Ok(Coded::Carried(CarriedBlock {
+            first,
+            later: later.collect::<Result<_>>()?,
+        }))
+    }
+
+    /// Whether a codec or filter needs a module of the archive.
+    fn needs_module(&self, role: DecoderRole) -> bool {
+        match (role, self.choice) {
+            (DecoderRole::Codec(number), _) if number == CodecId::NONE.0 => false,
+            (_, DecoderChoice::Carried) => true,
+            (DecoderRole::Codec(number), _) => !refrain_codec::supported(CodecId(number)),
+            (DecoderRole::Filter(id), _) => {
+                FilterStep::new(id, 0) == Err(CodecError::UnsupportedFilter(id))
+            }
+        }
+    }
+
+    fn first_step(&self, coding: &Coding, raw_bytes: u64) -> Result<FirstStep> {
+        let role = DecoderRole::Codec(coding.codec());
+        if self.needs_module(role) {
+            check_raw_bytes(raw_bytes)?;
+            let module = self.module(role, raw_bytes)?;
+            return Ok(FirstStep::Module(module, coding.params().to_vec()));
+        }
+        let description = unfiltered_description(coding, raw_bytes)?;
+        Ok(FirstStep::Own(description))
+    }
+
+    fn later_step(&self, id: u8, param: u8, raw_bytes: u64) -> Result<LaterStep> {
+        let role = DecoderRole::Filter(id);
+        if self.needs_module(role) {
+            return Ok(LaterStep::Module(self.module(role, raw_bytes)?, param));
+        }
+        Ok(LaterStep::Own(FilterStep::new(id, param)?))
+    }
+
+    fn module(&self, role: DecoderRole, raw_bytes: u64) -> Result<CarriedStep> {
+        let needs = &|role| self.needs_module(role);
+        let found = self.carried.get(role, raw_bytes, needs)?;
+        found.ok_or_else(|| self.absent(role))
+    }
+
+    fn absent(&self, role: DecoderRole) -> Error {
+        let advice = match self.choice {
+            DecoderChoice::Own => "this build has none either: a later version may have it",
+            DecoderChoice::Carried => "without it, only this build's own decoders read the archive",
+        };
+        let name = name_of(role);
+        let message = format!("the archive carries no decoder for {name}; {advice}");
+        Error::new(ErrorKind::Unsupported, message)
+    }
+}
