@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use refrain_cache::client::wait;
-use refrain_cache::policy::Rules;
+use refrain_cache::policy::{Absence, Rules};
 use refrain_cache::{Client, Engine, Key, Node, Outcome};
 
 /// A node of its own making.
@@ -122,6 +122,7 @@ fn patient() -> Rules {
         hedge_ns_min: 200_000_000,
         hedge_ns_max: 200_000_000,
         deadline_ns: 2_000_000_000,
+        promise_ns_max: 0,
         ..Rules::default()
     }
 }
@@ -222,8 +223,8 @@ fn one_request_reads_what_is_stored() {
 fn one_reader_is_told_to_supply_what_is_missing() {
     let cache = Cache::start(3, patient());
     let key = Key::of(b"content");
-    assert_eq!(cache.read(&key), Outcome::Missing);
-    (0..20).for_each(|_| assert_eq!(cache.read(&key), Outcome::Promised));
+    assert_eq!(cache.read(&key), Outcome::NextTier(Absence::Missing));
+    (0..20).for_each(|_| assert_eq!(cache.read(&key), Outcome::NextTier(Absence::Promised)));
     cache.store(b"content");
     cache.read_from(&key);
 }
@@ -267,11 +268,11 @@ fn nothing_waits_for_a_cache_that_is_silent_as_a_whole() {
     let (key, _) = cache.store(b"content");
     cache.nodes.iter().for_each(|node| node.set_silent(true));
     for _ in 0..50 {
-        assert_eq!(cache.read(&key), Outcome::Unavailable);
+        assert_eq!(cache.read(&key), Outcome::NextTier(Absence::Unavailable));
     }
     let begun = Instant::now();
     // All are left out: no request is sent, so none is waited for.
-    (0..1000).for_each(|_| assert_eq!(cache.read(&key), Outcome::Unavailable));
+    (0..1000).for_each(|_| assert_eq!(cache.read(&key), Outcome::NextTier(Absence::Unavailable)));
     assert!(begun.elapsed() < Duration::from_secs(20));
     cache.nodes.iter().for_each(|node| node.set_silent(false));
     cache.wait_until("they come back", |cache| {
@@ -321,6 +322,16 @@ fn nodes_that_speak_nonsense_hang_up_or_refuse_cost_one_request_each() {
         let state = &cache.client.nodes()[homes[0]].1;
         assert!((1..=8).contains(&state.failures), "{}", state.failures);
     }
+    // Nor does one whose address is not known.
+    let cache = Cache::start(3, patient());
+    let (key, homes) = cache.store(b"content");
+    let mut nodes: Vec<_> = cache.client.nodes().into_iter().map(|row| row.0).collect();
+    nodes[homes[0]].address = None;
+    let cache = Cache {
+        client: cache.client.with_nodes(nodes),
+        ..cache
+    };
+    assert_eq!(cache.read_from(&key), homes[1]);
     let free = TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()
@@ -340,7 +351,7 @@ fn nodes_that_speak_nonsense_hang_up_or_refuse_cost_one_request_each() {
             None => wait([&read], 10_000_000),
         };
     };
-    assert_eq!(outcome, Outcome::Unavailable);
+    assert_eq!(outcome, Outcome::NextTier(Absence::Unavailable));
 }
 
 #[test]
@@ -355,5 +366,5 @@ fn what_one_home_was_promised_is_read_from_the_other() {
         assert_eq!(cache.read(&key), Outcome::Value(b"kept".to_vec(), second));
     }
     cache.nodes[second].values.lock().unwrap().clear();
-    assert_eq!(cache.read(&key), Outcome::Promised);
+    assert_eq!(cache.read(&key), Outcome::NextTier(Absence::Promised));
 }

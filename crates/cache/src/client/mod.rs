@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `nodes` | [`Client`]: nodes, connections, requests that nobody waits for |
 //! | `exchange` | a request on a connection, and its reply |
-//! | `read` | a read: who is asked, and what the replies mean |
+//! | `read` | a read: requests and replies as a [`Reading`](crate::policy::Reading) decides |
 //! | `node_counts` | what a node was asked and did |
 //! | `wait` | waits for the sockets of reads |
 //! | `sockets` | waits for sockets |

@@ -40,9 +40,4 @@ impl NodeCounts {
         ];
         (counters.iter()).for_each(|counter| counter.store(0, Ordering::Relaxed));
     }
-
-    /// Adds to one of the counts.
-    pub(super) fn count(&self, counter: &AtomicU64, amount: u64) {
-        counter.fetch_add(amount, Ordering::Relaxed);
-    }
 }

@@ -4,6 +4,7 @@ use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use refrain_pool::Lock;
 
@@ -12,7 +13,7 @@ use super::node_counts::NodeCounts;
 use super::sockets::{Waited, wait_for_sockets};
 use crate::engine::Engine;
 use crate::key::Key;
-use crate::policy::{self, NodeState, Policy, Rules};
+use crate::policy::{self, Command, NodeState, Policy, Purpose, Rules};
 
 /// The largest value that is read or stored, in bytes. memcached has 1 MiB unless told otherwise
 /// (`-I`).
@@ -61,7 +62,7 @@ pub struct Client {
     rules: Rules,
     pub(super) policy: Lock<Policy>,
     pub(super) counts: Arc<Lock<Counts>>,
-    background: Lock<Vec<Background>>,
+    pub(super) background: Lock<Vec<Request>>,
 }
 
 struct Connections {
@@ -70,13 +71,21 @@ struct Connections {
     counts: Arc<NodeCounts>,
 }
 
-/// A request that nobody waits for.
-pub(super) struct Background {
+/// A request that is on its way.
+pub(super) struct Request {
     pub node: policy::Node,
     pub exchange: Exchange,
     pub sent_ns: u64,
-    /// Whether how long it takes counts: storing takes longer than reading.
-    pub is_timed: bool,
+    pub kind: Kind,
+}
+
+/// What is requested.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// How long it takes does not count: storing takes longer than reading.
+    Store,
+    Probe,
+    Read(Purpose),
 }
 
 impl Client {
@@ -122,6 +131,11 @@ impl Client {
         client
     }
 
+    /// The numbers of its policy.
+    pub fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
     /// The first home of a key, whether or not it can be asked: its number in
     /// [`nodes`](Self::nodes).
     pub fn home(&self, key: &Key) -> Option<policy::Node> {
@@ -135,9 +149,16 @@ impl Client {
         nodes.map(|node| Arc::clone(&node.counts)).collect()
     }
 
-    /// The counts of one node.
-    pub(super) fn counts_of(&self, node: policy::Node) -> Option<&NodeCounts> {
-        self.nodes.get(node).map(|node| &*node.counts)
+    /// Adds to one of the counts of a node.
+    pub(super) fn count(
+        &self,
+        node: policy::Node,
+        counter: fn(&NodeCounts) -> &AtomicU64,
+        amount: u64,
+    ) {
+        if let Some(node) = self.nodes.get(node) {
+            counter(&node.counts).fetch_add(amount, Ordering::Relaxed);
+        }
     }
 
     /// Sets what nodes were asked to zero; what the policy knows of them stays.
@@ -146,26 +167,35 @@ impl Client {
     }
 
     /// Notes a reply to a request whose latency counts.
-    pub(super) fn replied(&self, node: policy::Node, latency_ns: u64, now_ns: u64) {
-        self.policy.lock().replied(node, latency_ns, now_ns);
-        if let Some(counts) = self.counts_of(node) {
-            counts.times.add(latency_ns);
+    pub(super) fn replied(&self, request: &Request, now_ns: u64) {
+        let latency_ns = now_ns.saturating_sub(request.sent_ns);
+        self.policy.lock().replied(request.node, latency_ns, now_ns);
+        if let Some(node) = self.nodes.get(request.node) {
+            node.counts.times.add(latency_ns);
         }
     }
 
-    /// Notes that a connection was refused or broke.
-    pub(super) fn broke(&self, node: policy::Node, now_ns: u64) {
+    /// Notes that a connection was refused or broke, or a request was given up.
+    pub(super) fn failed(
+        &self,
+        node: policy::Node,
+        counter: fn(&NodeCounts) -> &AtomicU64,
+        now_ns: u64,
+    ) {
         self.policy.lock().failed(node, now_ns);
-        if let Some(counts) = self.counts_of(node) {
-            counts.count(&counts.errors, 1);
-        }
+        self.count(node, counter, 1);
     }
 
-    /// Notes that a request was given up.
-    pub(super) fn timed_out(&self, node: policy::Node, now_ns: u64) {
-        self.policy.lock().failed(node, now_ns);
-        if let Some(counts) = self.counts_of(node) {
-            counts.count(&counts.timeouts, 1);
+    /// Counts what a read does.
+    pub(super) fn count_command(&self, command: Command) {
+        let mut counts = self.counts.lock();
+        counts.added += u64::from(command.is_added());
+        match command {
+            Command::Probe(_) => counts.probes += 1,
+            Command::Ask(_, Purpose::First) => counts.reads += 1,
+            Command::Ask(_, Purpose::Second) => counts.second += 1,
+            Command::Ask(node, Purpose::Added) => self.count(node, |counts| &counts.hedges, 1),
+            Command::Pause | Command::NextTier { .. } | Command::Finish => {}
         }
     }
 
@@ -193,33 +223,22 @@ impl Client {
     /// Sends a value to one node.
     pub(super) fn store_on(&self, node: policy::Node, request: Vec<u8>, now_ns: u64) {
         let is_full = self.background.lock().len() >= BACKGROUND_MAX;
-        let exchange = if is_full { None } else { self.exchange(node, request, now_ns) };
+        let request = if is_full { None } else { self.request(node, request, Kind::Store, now_ns) };
         let mut counts = self.counts.lock();
-        let Some(exchange) = exchange else {
-            counts.dropped += 1;
-            return;
-        };
-        counts.stored += 1;
+        counts.stored += u64::from(request.is_some());
+        counts.dropped += u64::from(request.is_none());
         drop(counts);
-        self.in_background(Background {
-            node,
-            exchange,
-            sent_ns: now_ns,
-            is_timed: false,
-        });
-    }
-
-    pub(super) fn in_background(&self, request: Background) {
-        self.background.lock().push(request);
+        self.background.lock().extend(request);
     }
 
     /// A request to a node on a connection of its own; `None` if there can be none.
-    pub(super) fn exchange(
+    pub(super) fn request(
         &self,
         node: policy::Node,
         request: Vec<u8>,
+        kind: Kind,
         now_ns: u64,
-    ) -> Option<Exchange> {
+    ) -> Option<Request> {
         let connections = self.nodes.get(node)?;
         let idle = connections.idle.lock().pop();
         let exchange = match idle {
@@ -230,9 +249,14 @@ impl Client {
             },
         };
         if exchange.is_err() {
-            self.broke(node, now_ns);
+            self.failed(node, |counts| &counts.errors, now_ns);
         }
-        exchange.ok()
+        Some(Request {
+            node,
+            exchange: exchange.ok()?,
+            sent_ns: now_ns,
+            kind,
+        })
     }
 
     /// Keeps a connection without a request on it.
@@ -255,18 +279,18 @@ impl Client {
     }
 
     /// Returns the request if it is still waiting.
-    fn advance_background(&self, mut request: Background, now_ns: u64) -> Option<Background> {
+    fn advance_background(&self, mut request: Request, now_ns: u64) -> Option<Request> {
         let elapsed_ns = now_ns.saturating_sub(request.sent_ns);
         match request.exchange.advance(VALUE_BYTES_MAX) {
             Ok(None) if elapsed_ns < self.rules.deadline_ns => return Some(request),
             Ok(Some(_)) => {
-                if request.is_timed {
-                    self.replied(request.node, elapsed_ns, now_ns);
+                if request.kind != Kind::Store {
+                    self.replied(&request, now_ns);
                 }
                 self.keep(request.node, request.exchange);
             }
-            Ok(None) => self.timed_out(request.node, now_ns),
-            Err(_) => self.broke(request.node, now_ns),
+            Ok(None) => self.failed(request.node, |counts| &counts.timeouts, now_ns),
+            Err(_) => self.failed(request.node, |counts| &counts.errors, now_ns),
         }
         None
     }

@@ -4,62 +4,8 @@ use super::breaker::Breaker;
 use super::budget::Budget;
 use super::latencies::Latencies;
 use super::placement::{Node, Placement};
+use super::rules::Rules;
 use crate::key::Key;
-
-/// The numbers of a policy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rules {
-    /// Whether keys have a second home, which is asked when the first is late or does not have the
-    /// value.
-    pub has_second_home: bool,
-    /// Whether nodes that owe replies are left out.
-    pub has_breakers: bool,
-    /// After how long without a reply the second home is asked, until the replies of a node are
-    /// known; in nanoseconds.
-    pub hedge_start_ns: u64,
-    /// The least and the most of that later.
-    pub hedge_ns_min: u64,
-    /// See [`hedge_ns_min`](Self::hedge_ns_min).
-    pub hedge_ns_max: u64,
-    /// After how long nothing of this tier is waited for; in nanoseconds.
-    pub deadline_ns: u64,
-    /// How many requests may be added, in thousandths of those that must be sent.
-    pub added_thousandths: u64,
-    /// How many may be added at once.
-    pub added_at_once: u64,
-}
-
-impl Rules {
-    /// Those of a client that waits for one node until a deadline, as most do: what the policy is
-    /// compared with.
-    #[must_use]
-    pub fn patient(deadline_ns: u64) -> Rules {
-        Rules {
-            has_second_home: false,
-            has_breakers: false,
-            hedge_start_ns: deadline_ns,
-            hedge_ns_min: deadline_ns,
-            hedge_ns_max: deadline_ns,
-            deadline_ns,
-            ..Rules::default()
-        }
-    }
-}
-
-impl Default for Rules {
-    fn default() -> Rules {
-        Rules {
-            has_second_home: true,
-            has_breakers: true,
-            hedge_start_ns: 2_000_000,
-            hedge_ns_min: 1_000_000,
-            hedge_ns_max: 8_000_000,
-            deadline_ns: 40_000_000,
-            added_thousandths: 20,
-            added_at_once: 16,
-        }
-    }
-}
 
 /// The quantile of a node's latencies, in thousandths, behind which a reply counts as late; and how
 /// far behind it, in eighths.
@@ -79,7 +25,7 @@ const KNOWN_REPLIES: u32 = 64;
 
 /// Where a read goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Plan {
+pub(super) struct Plan {
     /// The node that is asked; `None`: none of the homes can be, so the next tier is.
     pub first: Option<Node>,
     /// The other home, if it can be asked.
@@ -148,8 +94,13 @@ impl Policy {
         }
     }
 
+    /// Its numbers.
+    pub(super) fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
     /// Where a read of a key goes.
-    pub fn begin(&mut self, key: &Key, now_ns: u64) -> Plan {
+    pub(super) fn begin(&mut self, key: &Key, now_ns: u64) -> Plan {
         let homes = self.placed(key);
         let [first, second] = homes.map(|home| home.filter(|node| self.is_asked(*node)));
         let probe = homes.into_iter().flatten().next();
@@ -204,7 +155,7 @@ impl Policy {
     }
 
     /// Whether one more request may be sent, to any tier, because a reply is late.
-    pub fn may_add(&mut self) -> bool {
+    pub(super) fn may_add(&mut self) -> bool {
         self.budget.spend()
     }
 
@@ -254,7 +205,7 @@ impl Policy {
     }
 
     /// A reply of a node is late.
-    pub fn late(&mut self, node: Node, now_ns: u64) {
+    pub(super) fn late(&mut self, node: Node, now_ns: u64) {
         if let Some(state) = self.nodes.get_mut(node) {
             state.late += 1;
             state.opened += u64::from(state.breaker.late(now_ns));

@@ -15,14 +15,20 @@
 //! | `latencies` | how long a node takes |
 //! | `budget` | how many requests may be added |
 //! | `breaker` | whether a node is asked at all |
+//! | `rules` | [`Rules`]: the numbers |
 //! | `decisions` | [`Policy`]: all of these for all nodes |
+//! | `reading` | [`Reading`]: a read, from its first request to its end |
 
 mod breaker;
 mod budget;
 mod decisions;
 mod latencies;
 mod placement;
+mod reading;
+mod rules;
 
-pub use decisions::{NodeState, Plan, Policy, Rules};
+pub use decisions::{NodeState, Policy};
 pub use latencies::Latencies;
 pub use placement::{Node, Placement};
+pub use reading::{Absence, Answer, Command, Commands, Event, Purpose, Reading};
+pub use rules::Rules;

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
 
 use refrain_pool::trace::{Device, reading};
-use refrain_pool::{Event, Lock, SignalDelivery, start_detached};
+use refrain_pool::{Lock, SignalDelivery, start_detached};
 use refrain_sync::clock::RealClock;
 
 use super::counts::TierRow;
@@ -14,10 +13,6 @@ use crate::client::{Client, NodeCounts, Outcome, wait};
 use crate::engine::Engine;
 use crate::key::{Key, SEAL_BYTES};
 use crate::policy::{NodeState, Rules};
-
-/// How long a reader waits for what another one was told to supply, and how often it asks.
-const PROMISED_NS_MAX: u64 = 250_000_000;
-const ASK_AGAIN: Duration = Duration::from_millis(2);
 
 /// How long requests that nobody waits for are waited for at a time, in nanoseconds.
 const BACKGROUND_NS: u64 = 1_000_000;
@@ -98,31 +93,20 @@ impl SharedTier {
     }
 
     fn wait_for(&self, key: &Key) -> Found {
-        let give_up_ns = self.clock.now_ns() + PROMISED_NS_MAX;
         let client = self.client();
-        loop {
-            let outcome = self.read(&client, key);
-            self.drive(&client);
-            match outcome {
-                Outcome::Value(value, _) => return Found::Value(value),
-                Outcome::Promised if self.clock.now_ns() < give_up_ns => {
-                    Event::new().wait_for(ASK_AGAIN);
-                }
-                Outcome::Missing | Outcome::Promised | Outcome::Unavailable => {
-                    return Found::Nothing;
-                }
-            }
-        }
-    }
-
-    fn read(&self, client: &Client, key: &Key) -> Outcome {
         let mut read = client.begin(*key, self.clock.now_ns());
-        loop {
+        let outcome = loop {
             let now_ns = self.clock.now_ns();
-            if let Some(outcome) = read.advance(client, now_ns) {
-                return outcome;
+            if let Some(outcome) = read.advance(&client, now_ns) {
+                break outcome;
             }
+            self.drive(&client);
             wait([&read], read.wake_ns().saturating_sub(now_ns));
+        };
+        self.drive(&client);
+        match outcome {
+            Outcome::Value(value, _) => Found::Value(value),
+            Outcome::NextTier(_) => Found::Nothing,
         }
     }
 

@@ -11,9 +11,8 @@ use super::settings::Settings;
 use super::trouble::Trouble;
 use crate::failure::{Failure, Result};
 
-/// How long a reader waits for what another one was told to supply, and how often it asks.
-const PROMISED_NS_MAX: u64 = 250_000_000;
-const ASK_AGAIN_NS: u64 = 2_000_000;
+/// How often it is looked after a value that is being stored.
+const LOOK_NS: u64 = 2_000_000;
 
 /// What is waited for at most at a time, so that interrupts are noticed.
 const WAIT_NS_MAX: u64 = 50_000_000;
@@ -57,7 +56,7 @@ pub fn fill(
                 if let Some(outcome) = read.advance(client, now_ns()) {
                     break outcome;
                 }
-                wait([&read], ASK_AGAIN_NS);
+                wait([&read], LOOK_NS);
             };
             if matches!(outcome, Outcome::Value(..)) || settings.cancellation.is_cancelled() {
                 break;
@@ -65,7 +64,7 @@ pub fn fill(
             let value = origin.read(number).map_err(Failure::Storage)?;
             client.store(key, &value, now_ns());
             client.turn(now_ns());
-            wait([], ASK_AGAIN_NS / 8);
+            wait([], LOOK_NS / 8);
             client.turn(now_ns());
         }
     }
@@ -81,10 +80,7 @@ struct Reader {
 struct Current {
     number: usize,
     intended_ns: u64,
-    /// `None` between two attempts, until that time.
-    read: Option<Read>,
-    again_ns: u64,
-    give_up_ns: u64,
+    read: Read,
 }
 
 /// A run.
@@ -141,12 +137,12 @@ impl<'a> Load<'a> {
             for at in 0..self.readers.len() {
                 wake_ns = wake_ns.min(self.advance(at)?);
             }
-            let reads = self
-                .readers
-                .iter()
-                .filter_map(|reader| reader.current.as_ref());
-            let reads = reads.filter_map(|current| current.read.as_ref());
-            wait(reads, wake_ns.saturating_sub(self.now_ns()));
+            let reads = self.readers.iter();
+            let reads = reads.filter_map(|reader| reader.current.as_ref());
+            wait(
+                reads.map(|current| &current.read),
+                wake_ns.saturating_sub(self.now_ns()),
+            );
         }
         self.give_up(end_ns);
         Ok(self.samples)
@@ -160,7 +156,7 @@ impl<'a> Load<'a> {
                 return Ok(u64::MAX);
             };
             if reader.current.is_none() && reader.next_ns <= now_ns {
-                reader.current = Some(self.begin(reader.next_ns, now_ns));
+                reader.current = self.begin(reader.next_ns, now_ns);
                 reader.next_ns += self.interval_ns;
             }
             let (is_ended, wake_ns) = match &mut reader.current {
@@ -179,46 +175,32 @@ impl<'a> Load<'a> {
         }
     }
 
-    fn begin(&mut self, intended_ns: u64, now_ns: u64) -> Current {
+    fn begin(&mut self, intended_ns: u64, now_ns: u64) -> Option<Current> {
         // Knuth's MMIX; the high bits are the better ones.
         self.state = (self.state)
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
         let number = ((self.state >> 33) % self.origin.keys().len() as u64) as usize;
-        Current {
+        let key = self.origin.keys().get(number)?;
+        Some(Current {
             number,
             intended_ns,
-            read: None,
-            again_ns: now_ns,
-            give_up_ns: now_ns + PROMISED_NS_MAX,
-        }
+            read: self.client.begin(*key, now_ns),
+        })
     }
 
     /// Returns whether the read has ended, and else when it goes on.
     fn advance_current(&mut self, current: &mut Current, now_ns: u64) -> Result<(bool, u64)> {
-        let Some(key) = self.origin.keys().get(current.number).copied() else {
-            return Ok((true, 0));
+        let Some(outcome) = current.read.advance(self.client, now_ns) else {
+            return Ok((false, current.read.wake_ns()));
         };
-        if current.read.is_none() && now_ns >= current.again_ns {
-            current.read = Some(self.client.begin(key, now_ns));
-        }
-        let Some(read) = &mut current.read else {
-            return Ok((false, current.again_ns));
-        };
-        let Some(outcome) = read.advance(self.client, now_ns) else {
-            return Ok((false, read.wake_ns()));
-        };
-        current.read = None;
         let (value, served) = match outcome {
             Outcome::Value(value, _) => (value, Served::Cache),
-            Outcome::Promised if now_ns < current.give_up_ns => {
-                current.again_ns = now_ns + ASK_AGAIN_NS;
-                return Ok((false, current.again_ns));
-            }
-            Outcome::Missing | Outcome::Promised | Outcome::Unavailable => {
+            Outcome::NextTier(_) => {
                 let value = self.origin.read(current.number).map_err(Failure::Storage)?;
-                // Also if none replied in time: one may have taken the read for a promise.
-                self.client.store(&key, &value, now_ns);
+                if let Some(key) = self.origin.keys().get(current.number) {
+                    self.client.store(key, &value, now_ns);
+                }
                 (value, Served::Origin)
             }
         };

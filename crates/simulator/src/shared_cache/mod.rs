@@ -1,5 +1,5 @@
 //! A model of a shared cache: readers on many machines, nodes that are stopped, killed or slow, and
-//! the [`Policy`](refrain_cache::policy::Policy) that the client of `refrain-cache` runs.
+//! the [`Reading`](refrain_cache::policy::Reading) that the client of `refrain-cache` drives.
 //!
 //! What is modeled: arrivals at even intervals, one policy for each process of readers, which homes
 //! are asked and when, budgets, breakers, probes, deadlines, promises to supply what is missing,
@@ -11,7 +11,7 @@
 //! |---|---|
 //! | `experiment` | what is simulated, and what comes out |
 //! | `nodes` | what nodes have, and what was done to them |
-//! | `run` | the events: reads, as `refrain_cache::client` drives them |
+//! | `run` | the events: requests and replies, as a read decides |
 
 mod experiment;
 mod nodes;

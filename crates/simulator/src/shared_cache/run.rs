@@ -1,82 +1,59 @@
-//! The events: reads, as `refrain_cache::client` drives them.
+//! The events: requests and replies, as a read decides.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
 use refrain_cache::Key;
-use refrain_cache::policy::{Node, Plan, Policy};
+use refrain_cache::policy::{Answer, Command, Commands, Event, Node, Policy, Purpose, Reading};
 
 use super::experiment::{CacheExperiment, CachePart, CacheReport, Trouble};
 use super::nodes::{Nodes, Reaction};
 use crate::random::Random;
 
-/// How long a reader waits for what another one was told to supply, and how often it asks.
-const PROMISED_NS_MAX: u64 = 250_000_000;
-const ASK_AGAIN_NS: u64 = 2_000_000;
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Event {
+enum Due {
     /// A reader should begin its next read.
     Begin { reader: u64 },
-    /// A read asks again for what was promised.
-    Again { read: u64 },
-    /// A request is answered, or refused.
-    Replied {
-        read: u64,
-        attempt: u64,
-        is_refused: bool,
-    },
-    /// A read may have waited too long.
+    /// A request is answered or refused, or nobody waits for it any more.
+    Replied(Request),
+    /// A read goes on at the latest.
     Wake { read: u64 },
     /// The origin has delivered.
     Origin { read: u64 },
-    /// A request that nobody waits for any more is answered, or given up.
-    Leftover {
-        process: u32,
-        node: u32,
-        sent_ns: u64,
-        is_answered: bool,
-    },
     /// Nodes are empty from now on.
     Emptied { trouble: u64 },
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Purpose {
-    First,
-    Added,
-    Second,
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Request {
+    id: u64,
+    read: u64,
+    process: usize,
+    node: Node,
+    /// Whether a promise may answer it.
+    is_first: bool,
+    sent_ns: u64,
+    ending: Ending,
 }
 
-struct Attempt {
-    id: u64,
-    node: Node,
-    purpose: Purpose,
-    sent_ns: u64,
-    reaction: Reaction,
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Ending {
+    Answered,
+    Refused,
+    GivenUp,
 }
 
 struct Read {
+    id: u64,
+    process: usize,
     reader: u64,
     value: u64,
     intended_ns: u64,
-    give_up_ns: u64,
-    begun_ns: u64,
-    plan: Plan,
-    late_ns: u64,
-    other: Option<Node>,
-    attempts: Vec<Attempt>,
-    without: Vec<Node>,
-    /// Whether somebody else was told to supply the value.
-    is_promised: bool,
-}
-
-/// How a read goes on.
-enum Next {
-    Waits,
-    Value,
-    Promised,
-    Origin,
+    reading: Reading,
+    /// The requests that it waits for.
+    requests: Vec<u64>,
+    /// When it is woken next.
+    wake_ns: u64,
 }
 
 /// Runs an experiment.
@@ -90,12 +67,11 @@ struct Run<'a> {
     nodes: Nodes<'a>,
     policies: Vec<Policy>,
     random: Random,
-    events: BinaryHeap<Reverse<(u64, u64, Event)>>,
+    events: BinaryHeap<Reverse<(u64, u64, Due)>>,
     reads: HashMap<u64, Read>,
     next_id: u64,
     /// When each reader should begin its next read.
     next_ns: Vec<u64>,
-    is_reading: Vec<bool>,
     interval_ns: u64,
     report: CacheReport,
 }
@@ -118,7 +94,6 @@ impl<'a> Run<'a> {
             next_ns: (0..readers)
                 .map(|reader| interval_ns * reader / readers)
                 .collect(),
-            is_reading: vec![false; readers as usize],
             interval_ns,
             report: CacheReport::default(),
             experiment,
@@ -129,7 +104,7 @@ impl<'a> Run<'a> {
         for reader in 0..self.next_ns.len() {
             self.plan(
                 self.next_ns[reader],
-                Event::Begin {
+                Due::Begin {
                     reader: reader as u64,
                 },
             );
@@ -137,7 +112,7 @@ impl<'a> Run<'a> {
         for (trouble, row) in self.experiment.troubles.iter().enumerate() {
             if row.trouble == Trouble::Killed {
                 let trouble = trouble as u64;
-                self.plan(row.time_ns.start, Event::Emptied { trouble });
+                self.plan(row.time_ns.start, Due::Emptied { trouble });
             }
         }
         while let Some(Reverse((now_ns, _, event))) = self.events.pop() {
@@ -152,284 +127,162 @@ impl<'a> Run<'a> {
         report
     }
 
-    fn plan(&mut self, at_ns: u64, event: Event) {
+    fn plan(&mut self, at_ns: u64, event: Due) {
         self.next_id += 1;
         self.events.push(Reverse((at_ns, self.next_id, event)));
     }
 
-    fn happen(&mut self, event: Event, now_ns: u64) {
+    fn happen(&mut self, event: Due, now_ns: u64) {
         match event {
-            Event::Begin { reader } => self.begin(reader, now_ns),
-            Event::Emptied { trouble } => {
+            Due::Begin { reader } => self.begin(reader, now_ns),
+            Due::Emptied { trouble } => {
                 let row = self.experiment.troubles.get(trouble as usize);
                 if let Some(row) = row {
                     self.nodes.empty(row.nodes.clone());
                 }
             }
-            Event::Leftover {
-                process,
-                node,
-                sent_ns,
-                is_answered,
-            } => {
-                if let Some(policy) = self.policies.get_mut(process as usize) {
-                    if is_answered {
-                        policy.replied(node as Node, now_ns - sent_ns, now_ns);
-                    } else {
-                        policy.failed(node as Node, now_ns);
-                    }
+            Due::Replied(request) => {
+                if let Some(event) = self.take_reply(&request, now_ns) {
+                    self.advance(request.read, event, now_ns);
                 }
             }
-            Event::Again { read }
-            | Event::Replied { read, .. }
-            | Event::Wake { read }
-            | Event::Origin { read } => {
-                if let Some(mut current) = self.reads.remove(&read) {
-                    self.advance(read, &mut current, event, now_ns);
-                    if current.reader != u64::MAX {
-                        self.reads.insert(read, current);
-                    }
+            Due::Wake { read } => self.advance(read, Event::Time, now_ns),
+            Due::Origin { read } => {
+                if let Some(read) = self.reads.remove(&read) {
+                    self.store(&read, now_ns);
+                    self.end(&read, true, now_ns);
                 }
             }
         }
     }
 
     fn begin(&mut self, reader: u64, now_ns: u64) {
-        let (Some(next_ns), Some(is_reading)) = (
+        let process = (reader % self.policies.len() as u64) as usize;
+        let (Some(next_ns), Some(policy)) = (
             self.next_ns.get_mut(reader as usize),
-            self.is_reading.get_mut(reader as usize),
+            self.policies.get_mut(process),
         ) else {
             return;
         };
         let intended_ns = *next_ns;
-        if *is_reading || intended_ns >= self.experiment.span_ns {
+        if intended_ns >= self.experiment.span_ns {
             return;
         }
-        *is_reading = true;
         *next_ns += self.interval_ns;
         let value = self.random.below(self.experiment.values.max(1));
+        let (reading, commands) = Reading::begin(key_of(value), policy, now_ns);
         self.next_id += 1;
-        let id = self.next_id;
-        let process = self.process_of(reader);
-        let key = key_of(value);
-        let plan = match self.policies.get_mut(process) {
-            Some(policy) => policy.begin(&key, now_ns),
-            None => return,
-        };
         let mut read = Read {
+            id: self.next_id,
+            process,
             reader,
             value,
             intended_ns,
-            give_up_ns: now_ns + PROMISED_NS_MAX,
-            begun_ns: now_ns,
-            plan,
-            late_ns: 0,
-            other: None,
-            attempts: Vec::new(),
-            without: Vec::new(),
-            is_promised: false,
+            reading,
+            requests: Vec::new(),
+            wake_ns: 0,
         };
-        self.start(id, &mut read, now_ns);
-        self.reads.insert(id, read);
+        self.carry_out(&mut read, commands, now_ns);
+        self.reads.insert(read.id, read);
     }
 
-    fn process_of(&self, reader: u64) -> usize {
-        (reader % self.policies.len() as u64) as usize
-    }
-
-    /// Carries out the plan of a read.
-    fn start(&mut self, id: u64, read: &mut Read, now_ns: u64) {
-        read.begun_ns = now_ns;
-        read.late_ns = now_ns + read.plan.hedge_after_ns;
-        read.other = read.plan.second;
-        read.without.clear();
-        read.is_promised = false;
-        if let Some(node) = read.plan.probe {
-            let reaction = self.nodes.react(node, now_ns, &mut self.random);
-            self.report.requests += 1;
-            self.leave(read.reader, node, now_ns, reaction);
+    /// Goes on with a read, if it has not ended.
+    fn advance(&mut self, read: u64, event: Event, now_ns: u64) {
+        let Some(mut read) = self.reads.remove(&read) else { return };
+        let Some(policy) = self.policies.get_mut(read.process) else { return };
+        let commands = read.reading.take(event, policy, now_ns);
+        if !self.carry_out(&mut read, commands, now_ns) {
+            self.reads.insert(read.id, read);
         }
-        match read.plan.first {
-            Some(node) => self.ask(id, read, node, Purpose::First, now_ns),
-            None => self.read_origin(id, now_ns),
-        }
-        self.plan(read.late_ns, Event::Wake { read: id });
-        self.plan(now_ns + read.plan.deadline_ns, Event::Wake { read: id });
     }
 
-    fn ask(&mut self, id: u64, read: &mut Read, node: Node, purpose: Purpose, now_ns: u64) {
-        let reaction = self.nodes.react(node, now_ns, &mut self.random);
+    /// Tells the policy of a reply, and returns what it means for a read that waits for it.
+    fn take_reply(&mut self, request: &Request, now_ns: u64) -> Option<Event> {
+        let node = request.node;
+        let policy = self.policies.get_mut(request.process)?;
+        match request.ending {
+            Ending::Answered => policy.replied(node, now_ns - request.sent_ns, now_ns),
+            Ending::Refused | Ending::GivenUp => policy.failed(node, now_ns),
+        }
+        let read = self.reads.get_mut(&request.read)?;
+        let at = read.requests.iter().position(|id| *id == request.id)?;
+        read.requests.remove(at);
+        match request.ending {
+            Ending::GivenUp => return None,
+            Ending::Refused => return Some(Event::Broke(node)),
+            Ending::Answered => {}
+        }
+        let answer = if self.nodes.has(node, read.value) {
+            Answer::Value
+        } else if request.is_first && self.nodes.is_promised(node, read.value, now_ns) {
+            Answer::Promised
+        } else {
+            Answer::Missing
+        };
+        Some(Event::Answered(node, answer))
+    }
+
+    /// Returns whether the read has ended.
+    fn carry_out(&mut self, read: &mut Read, commands: Commands, now_ns: u64) -> bool {
+        let mut is_ended = false;
+        for command in commands.into_iter().flatten() {
+            self.report.added += u64::from(command.is_added());
+            match command {
+                Command::Probe(node) => {
+                    self.request(read, node, false, now_ns);
+                }
+                Command::Ask(node, purpose) => {
+                    let request = self.request(read, node, purpose == Purpose::First, now_ns);
+                    read.requests.push(request);
+                }
+                Command::Pause => read.requests.clear(),
+                Command::NextTier { .. } => {
+                    read.requests.clear();
+                    let origin_ns = self.experiment.origin.draw(&mut self.random);
+                    self.plan(now_ns + origin_ns, Due::Origin { read: read.id });
+                }
+                Command::Finish => {
+                    for node in read.reading.without() {
+                        self.nodes.store(*node, read.value);
+                    }
+                    self.end(read, false, now_ns);
+                    is_ended = true;
+                }
+            }
+        }
+        let wake_ns = read.reading.wake_ns();
+        if wake_ns != u64::MAX && wake_ns != read.wake_ns {
+            read.wake_ns = wake_ns;
+            self.plan(wake_ns, Due::Wake { read: read.id });
+        }
+        is_ended
+    }
+
+    /// Sends a request, which is given up at its deadline. Returns its number.
+    fn request(&mut self, read: &Read, node: Node, is_first: bool, now_ns: u64) -> u64 {
         self.report.requests += 1;
         self.next_id += 1;
-        let attempt = self.next_id;
-        let (at_ns, is_refused) = match reaction {
-            Reaction::ReplyAt(at_ns) => (at_ns, false),
-            Reaction::RefuseAt(at_ns) => (at_ns, true),
+        let give_up_ns = now_ns + self.experiment.rules.deadline_ns;
+        let (at_ns, ending) = match self.nodes.react(node, now_ns, &mut self.random) {
+            Reaction::ReplyAt(at_ns) if at_ns <= give_up_ns => (at_ns, Ending::Answered),
+            Reaction::ReplyAt(_) => (give_up_ns, Ending::GivenUp),
+            Reaction::RefuseAt(at_ns) => (at_ns.min(give_up_ns), Ending::Refused),
         };
-        read.attempts.push(Attempt {
-            id: attempt,
+        let request = Request {
+            id: self.next_id,
+            read: read.id,
+            process: read.process,
             node,
-            purpose,
+            is_first,
             sent_ns: now_ns,
-            reaction,
-        });
-        self.plan(
-            at_ns,
-            Event::Replied {
-                read: id,
-                attempt,
-                is_refused,
-            },
-        );
-    }
-
-    /// A request that nobody waits for: its reply counts, if it comes before the deadline.
-    fn leave(&mut self, reader: u64, node: Node, sent_ns: u64, reaction: Reaction) {
-        let give_up_ns = sent_ns + self.experiment.rules.deadline_ns;
-        let (at_ns, is_answered) = match reaction {
-            Reaction::ReplyAt(at_ns) if at_ns <= give_up_ns => (at_ns, true),
-            Reaction::ReplyAt(_) => (give_up_ns, false),
-            Reaction::RefuseAt(at_ns) => (at_ns.min(give_up_ns), false),
+            ending,
         };
-        let (process, node) = (self.process_of(reader) as u32, node as u32);
-        self.plan(
-            at_ns,
-            Event::Leftover {
-                process,
-                node,
-                sent_ns,
-                is_answered,
-            },
-        );
-    }
-
-    fn read_origin(&mut self, id: u64, now_ns: u64) {
-        let origin_ns = self.experiment.origin.draw(&mut self.random);
-        self.plan(now_ns + origin_ns, Event::Origin { read: id });
-    }
-
-    fn advance(&mut self, id: u64, read: &mut Read, event: Event, now_ns: u64) {
-        let next = match event {
-            Event::Replied {
-                attempt,
-                is_refused,
-                ..
-            } => self.take_reply(id, read, (attempt, is_refused), now_ns),
-            Event::Wake { .. } => self.take_time(id, read, now_ns),
-            Event::Origin { .. } => {
-                self.store(read, now_ns);
-                return self.end(read, true, now_ns);
-            }
-            _ => {
-                let process = self.process_of(read.reader);
-                if let Some(policy) = self.policies.get_mut(process) {
-                    read.plan = policy.begin(&key_of(read.value), now_ns);
-                }
-                return self.start(id, read, now_ns);
-            }
-        };
-        if matches!(next, Next::Waits) {
-            return;
-        }
-        for attempt in std::mem::take(&mut read.attempts) {
-            self.leave(read.reader, attempt.node, attempt.sent_ns, attempt.reaction);
-        }
-        match next {
-            Next::Waits => {}
-            Next::Value => self.end(read, false, now_ns),
-            Next::Promised if now_ns < read.give_up_ns => {
-                self.plan(now_ns + ASK_AGAIN_NS, Event::Again { read: id });
-            }
-            Next::Promised | Next::Origin => self.read_origin(id, now_ns),
-        }
-    }
-
-    fn take_reply(
-        &mut self,
-        id: u64,
-        read: &mut Read,
-        (attempt, is_refused): (u64, bool),
-        now_ns: u64,
-    ) -> Next {
-        let found = read.attempts.iter().position(|known| known.id == attempt);
-        let Some(at) = found else { return Next::Waits };
-        let Attempt {
-            node,
-            purpose,
-            sent_ns,
-            ..
-        } = read.attempts.remove(at);
-        let process = self.process_of(read.reader);
-        if let Some(policy) = self.policies.get_mut(process) {
-            if is_refused {
-                policy.failed(node, now_ns);
-            } else {
-                policy.replied(node, now_ns - sent_ns, now_ns);
-            }
-        }
-        if !is_refused {
-            if self.nodes.has(node, read.value) {
-                for node in std::mem::take(&mut read.without) {
-                    self.nodes.store(node, read.value);
-                }
-                return Next::Value;
-            }
-            let asks_promise = purpose == Purpose::First;
-            if asks_promise && self.nodes.is_promised(node, read.value, now_ns) {
-                read.is_promised = true;
-            } else {
-                read.without.push(node);
-            }
-        }
-        if let Some(node) = read.other.take() {
-            read.late_ns = now_ns + read.plan.hedge_after_ns;
-            self.plan(read.late_ns, Event::Wake { read: id });
-            self.ask(id, read, node, Purpose::Second, now_ns);
-        }
-        match (read.attempts.is_empty(), read.is_promised) {
-            (false, _) => Next::Waits,
-            (true, true) => Next::Promised,
-            (true, false) => Next::Origin,
-        }
-    }
-
-    fn take_time(&mut self, id: u64, read: &mut Read, now_ns: u64) -> Next {
-        if read.attempts.is_empty() {
-            return Next::Waits;
-        }
-        let process = self.process_of(read.reader);
-        let Some(policy) = self.policies.get_mut(process) else { return Next::Waits };
-        if now_ns >= read.begun_ns + read.plan.deadline_ns {
-            for attempt in read.attempts.drain(..) {
-                policy.failed(attempt.node, now_ns);
-            }
-            return Next::Origin;
-        }
-        if now_ns < read.late_ns {
-            return Next::Waits;
-        }
-        read.late_ns = u64::MAX;
-        if let Some(attempt) = read.attempts.last() {
-            policy.late(attempt.node, now_ns);
-        }
-        if !policy.may_add() {
-            return Next::Waits;
-        }
-        self.report.added += 1;
-        match read.other.take() {
-            Some(node) => {
-                read.late_ns = now_ns + read.plan.hedge_after_ns;
-                self.plan(read.late_ns, Event::Wake { read: id });
-                self.ask(id, read, node, Purpose::Added, now_ns);
-                Next::Waits
-            }
-            None => Next::Origin,
-        }
+        self.plan(at_ns, Due::Replied(request));
+        request.id
     }
 
     fn store(&mut self, read: &Read, now_ns: u64) {
-        let process = self.process_of(read.reader);
-        let homes = self.policies.get(process);
+        let homes = self.policies.get(read.process);
         let homes = homes.map_or([None, None], |policy| policy.homes(&key_of(read.value)));
         for node in homes.into_iter().flatten() {
             if !self.nodes.is_down(node, now_ns) {
@@ -438,18 +291,14 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Counts a read, whose reader goes on; takes it from those under way.
-    fn end(&mut self, read: &mut Read, is_by_origin: bool, now_ns: u64) {
+    /// Counts a read, whose reader goes on.
+    fn end(&mut self, read: &Read, is_by_origin: bool, now_ns: u64) {
         let part = self.part_of(read.intended_ns);
         part.latencies_ns.push(now_ns - read.intended_ns);
         part.by_origin += u64::from(is_by_origin);
-        let reader = std::mem::replace(&mut read.reader, u64::MAX);
-        if let Some(is_reading) = self.is_reading.get_mut(reader as usize) {
-            *is_reading = false;
-        }
-        let next_ns = self.next_ns.get(reader as usize).copied();
-        if let Some(next_ns) = next_ns {
-            self.plan(next_ns.max(now_ns), Event::Begin { reader });
+        let reader = read.reader;
+        if let Some(next_ns) = self.next_ns.get(reader as usize).copied() {
+            self.plan(next_ns.max(now_ns), Due::Begin { reader });
         }
     }
 
