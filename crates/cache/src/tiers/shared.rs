@@ -189,6 +189,20 @@ impl SharedTier {
     }
 }
 
+/// What is on its way arrives, or is given up at its deadline: others wait for what was promised.
+impl Drop for SharedTier {
+    fn drop(&mut self) {
+        let client = self.client();
+        let until_ns = self.clock.now_ns() + client.rules().deadline_ns;
+        // What the thread goes on with is not seen here.
+        let is_busy = || client.has_background() || self.is_driven.load(Ordering::Acquire);
+        while is_busy() && self.clock.now_ns() < until_ns {
+            client.turn(self.clock.now_ns());
+            client.wait_for_background(BACKGROUND_NS);
+        }
+    }
+}
+
 fn row(name: String, state: &NodeState, counts: &NodeCounts) -> TierRow {
     let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
     TierRow {
