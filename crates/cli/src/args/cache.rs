@@ -85,7 +85,8 @@ pub struct CacheArgs {
     /// Model: the processes of the readers, each of which learns on its own what nodes do
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub processes: u32,
-    /// Model: take how long replies need from FILE, which `bench --json` has printed
+    /// Model: take how long replies need while all is well from FILE, which `bench --json` has
+    /// printed, and compare with the rest of it if that was measured with the same options
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub calibration: Option<PathBuf>,
     /// Bench: flip a bit in every stored value
@@ -100,7 +101,8 @@ pub struct CacheArgs {
     /// For how long everything is well before and after that
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = time)]
     pub well: Duration,
-    /// Bench: measure this client. May be repeated; without, all are measured, one after the other
+    /// Measure this client. May be repeated; without, all are measured, one after the other. Model:
+    /// simulate it (default: policy)
     #[arg(long, value_enum, value_name = "CLIENT")]
     pub client: Vec<CacheClient>,
     /// Bench: draw latencies over time, as SVG

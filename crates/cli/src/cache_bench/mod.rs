@@ -33,8 +33,8 @@ use nodes::Nodes;
 use origin::Origin;
 pub use picture::as_svg;
 use report::Measured;
-pub use report::{as_json, as_text};
-pub use settings::{Settings, VALUE_BYTES_MAX};
+pub use report::{as_json, as_text, name};
+pub use settings::{Settings, VALUE_BYTES_MAX, settings_json};
 use trouble::Trouble;
 
 /// After how long a client with a timeout reads the origin; one without waits so long that no run
@@ -62,14 +62,19 @@ pub fn measure(settings: &Settings<'_>) -> Result<Vec<Measured>> {
     Ok(measured)
 }
 
-fn measure_one(settings: &Settings<'_>, kind: CacheClient, origin: &Origin) -> Result<Measured> {
-    let args = settings.args;
-    let mut nodes = Nodes::start(args.engine, args.nodes, origin.bytes())?;
-    let rules = match kind {
+/// What a client does.
+pub fn rules(kind: CacheClient) -> Rules {
+    match kind {
         CacheClient::Policy => Rules::default(),
         CacheClient::Timeout => Rules::patient(TIMEOUT_NS),
         CacheClient::Naive => Rules::patient(FOR_EVER_NS),
-    };
+    }
+}
+
+fn measure_one(settings: &Settings<'_>, kind: CacheClient, origin: &Origin) -> Result<Measured> {
+    let args = settings.args;
+    let mut nodes = Nodes::start(args.engine, args.nodes, origin.bytes())?;
+    let rules = rules(kind);
     let engine = match args.engine {
         CacheEngine::Memcached => Engine::Memcached,
         CacheEngine::Redis => Engine::Redis,

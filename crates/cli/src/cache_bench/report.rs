@@ -11,7 +11,8 @@ use refrain_simulator::QUANTILES_PERMILLE;
 use serde_json::{Value, json};
 
 use super::load::{Sample, Served};
-use crate::args::CacheClient;
+use super::settings::settings_json;
+use crate::args::{CacheArgs, CacheClient};
 
 /// So many reads tell how long replies take.
 const CALIBRATING_READS: usize = 100;
@@ -28,6 +29,12 @@ pub struct Measured {
     pub sick: Duration,
 }
 
+/// The name of a client.
+pub fn name(kind: CacheClient) -> String {
+    let value = kind.to_possible_value();
+    value.map_or_else(String::new, |value| value.get_name().to_owned())
+}
+
 /// A part of a run.
 struct Part {
     name: &'static str,
@@ -39,8 +46,7 @@ struct Part {
 
 impl Measured {
     pub fn name(&self) -> String {
-        let value = self.kind.to_possible_value();
-        value.map_or_else(String::new, |value| value.get_name().to_owned())
+        name(self.kind)
     }
 
     /// Before, during and after what was done, by the time at which a read should have begun.
@@ -132,9 +138,9 @@ pub fn as_text(measured: &[Measured]) -> String {
 }
 
 /// The document.
-pub fn as_json(measured: &[Measured]) -> Value {
+pub fn as_json(args: &CacheArgs, measured: &[Measured]) -> Value {
     let runs: Vec<_> = measured.iter().map(run_json).collect();
-    json!({ "runs": runs })
+    json!({ "settings": settings_json(args), "runs": runs })
 }
 
 /// How long reads took that began while all was well, for `cache simulate`; null if too few did.

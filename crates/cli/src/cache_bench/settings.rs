@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use refrain_pool::Cancellation;
+use serde_json::{Value, json};
 
 use crate::args::CacheArgs;
 
@@ -22,4 +23,23 @@ impl Settings<'_> {
     pub fn duration(&self) -> Duration {
         self.args.well * 2 + self.args.sick
     }
+}
+
+/// What a measurement, or what the model says instead of it, depends on.
+pub fn settings_json(args: &CacheArgs) -> Value {
+    json!({
+        "nodes": args.nodes,
+        "readers": args.readers,
+        "rate": args.rate,
+        "values": args.values,
+        "stop": args.stop,
+        "kill": args.kill,
+        "slow": args.slow,
+        "restart": args.restart,
+        "processes": args.processes,
+        "flip": args.flip,
+        "cold": args.cold,
+        "well_seconds": args.well.as_secs_f64(),
+        "for_seconds": args.sick.as_secs_f64(),
+    })
 }

@@ -44,7 +44,7 @@ fn bench(args: &CacheArgs, session: &Session) -> Result<()> {
         fs::write(path, picture).map_err(io_failure(path, "write"))?;
     }
     if args.json {
-        return print(&format!("{}\n", cache_bench::as_json(&measured)));
+        return print(&format!("{}\n", cache_bench::as_json(args, &measured)));
     }
     print(&cache_bench::as_text(&measured))
 }
@@ -73,7 +73,7 @@ fn check(args: &CacheArgs) -> Result<()> {
         ("--flip", args.flip),
         ("--cold", args.cold),
         ("--picture", args.picture.is_some()),
-        ("--client", !args.client.is_empty()),
+        ("a second --client", args.client.len() > 1),
         ("--engine", args.engine != CacheEngine::Memcached),
         ("--value", args.value.bytes != VALUE_BYTES_DEFAULT),
     ];

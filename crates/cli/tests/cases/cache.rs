@@ -103,13 +103,34 @@ fn the_model_says_the_same_each_time_and_reads_what_was_measured() {
     assert_eq!(first["trouble"]["reads"], 2000);
     assert!(first["trouble"]["latency_ms_max"].as_f64().unwrap() < 100.0);
     let reply = [1, 2, 3, 4, 5, 6, 7, 8, 9].map(|ms| ms * 1_000_000);
+    let parts = ["before", "during"].map(|part| {
+        serde_json::json!({
+            "part": part, "latency_ms_p50": 4, "latency_ms_p99": 7,
+            "latency_ms_p999": 8, "latency_ms_max": 9,
+        })
+    });
     let measured = serde_json::json!({
-        "runs": [{ "client": "policy", "reply_ns": reply, "origin_ns": null }]
+        "settings": {
+            "nodes": 50, "readers": 2000, "rate": 2000, "values": 400, "stop": 1, "kill": 0,
+            "slow": 0, "restart": 0, "processes": 1, "flip": false, "cold": false,
+            "well_seconds": 1.0, "for_seconds": 1.0,
+        },
+        "runs": [{ "client": "policy", "reply_ns": reply, "origin_ns": null, "parts": parts }]
     });
     case.write("measured", measured.to_string().as_bytes());
     let calibrated = json(&case.ok(&format!("{line} --calibration measured")).stdout);
     let p50 = calibrated["well"]["latency_ms_p50"].as_f64().unwrap();
     assert!((3.0..5.0).contains(&p50), "{p50}");
+    // Something else was measured.
+    assert!(calibrated["trouble"]["measured_ms_p99"].is_null());
+    let same = "cache simulate --nodes 50 --readers 2000 --rate 2000 --stop 1 --well 1s --for 1s \
+                --calibration measured";
+    let same_json = json(&case.ok(&format!("{same} --json")).stdout);
+    assert_eq!(same_json["trouble"]["measured_ms_p99"], 7.0);
+    let text = String::from_utf8(case.ok(same).stdout).unwrap();
+    assert_eq!(text.matches("measured").count(), 2, "{text}");
+    let told = case.fails(&format!("{same} --client naive"), 1);
+    assert!(told.contains("'naive'"), "{told}");
     case.write("other", b"{}");
     let told = case.fails(&format!("{line} --calibration other"), 1);
     assert!(told.contains("cache bench --json"), "{told}");
