@@ -18,7 +18,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use refrain_cache::policy::Rules;
-use refrain_cache::tiers::Found;
 use refrain_cache::{DiskTier, Key, NodeList, SharedTier, TieredSource, Tiers};
 use refrain_storage::{CachedRanges, MemorySource, NamedRange, Source};
 use refrain_testkit::Rng;
@@ -532,13 +531,14 @@ fn named_values_are_shared_by_sources_whose_ranges_differ() {
     let names: Vec<_> = nodes.iter().map(|node| node.name.as_str()).collect();
     let list = format!("memcached://{}", names.join(","));
     let value = b"the same in all sources".repeat(100);
-    let sources = [1_u8, 2].map(|place| {
+    // What is stored is there when the tiers are dropped.
+    let source = |place: u8| {
         let tiers = Arc::new(Tiers::new(None, Some(patient_tier(&list))));
         let bytes = [&[place], &value[..]].concat();
         let origin: Arc<dyn Source> = Arc::new(MemorySource::new(bytes.clone()));
         let source = TieredSource::new(origin, [place; 32], Arc::clone(&tiers));
         (source, tiers, bytes)
-    });
+    };
     let read = |(source, tiers, bytes): &(TieredSource, Arc<Tiers>, Vec<u8>), name: &Placed| {
         let mut buffer = vec![0; bytes.len()];
         source.read_cached(0, &mut buffer, Some(name)).unwrap();
@@ -548,27 +548,15 @@ fn named_values_are_shared_by_sources_whose_ranges_differ() {
         (origin.hits, origin.corrupt)
     };
     let name = |place| Placed::named(place, &value);
-    assert_eq!(read(&sources[0], &name(1)), (1, 0));
-    // Storing is waited for by nobody.
-    let shared = sources[0].1.shared().unwrap();
-    let tier = Arc::new(patient_tier(&list));
+    assert_eq!(read(&source(1), &name(1)), (1, 0));
+    let second = source(2);
+    assert_eq!(read(&second, &name(2)), (0, 0));
+    // Who writes something else there is found out.
     let mut hash = refrain_protect::ContentHash::with_context("refrain 1.0 cached value");
     hash.update(&name(1).name);
     let key = Key::new(hash.value());
-    let wait_for = |content: &[u8]| {
-        let deadline = Instant::now() + Duration::from_secs(20);
-        while tier.get(&key, value.len()) != Found::Value(content.to_vec()) {
-            assert!(Instant::now() < deadline);
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    };
-    wait_for(&value);
-    assert_eq!(read(&sources[1], &name(2)), (0, 0));
-    // Who writes something else there is found out.
-    shared.store(&key, b"forged");
-    wait_for(b"forged");
-    assert_eq!(read(&sources[1], &name(2)), (1, 1));
-    wait_for(&value);
+    patient_tier(&list).store(&key, b"forged");
+    assert_eq!(read(&second, &name(2)), (1, 1));
     let counted = |tiers: &Tiers| {
         let rows = tiers.rows();
         let sums = rows
@@ -576,13 +564,70 @@ fn named_values_are_shared_by_sources_whose_ranges_differ() {
             .map(|row| row.hits + row.bytes + row.corrupt + row.times.count());
         sums.sum::<u64>()
     };
-    assert!(counted(&sources[1].1) > 0);
-    sources[1].1.reset();
-    assert_eq!(counted(&sources[1].1), 0);
+    assert!(counted(&second.1) > 0);
+    second.1.reset();
+    assert_eq!(counted(&second.1), 0);
+    drop(second);
+    assert_eq!(read(&source(3), &name(3)), (0, 0));
     // What is not what it is named is read, and not shared.
     let other = Placed::named(1, b"another value");
-    assert_eq!(read(&sources[0], &other).0, 2);
-    assert_eq!(read(&sources[0], &other).0, 3);
+    assert_eq!(read(&source(1), &other).0, 1);
+    assert_eq!(read(&source(1), &other).0, 1);
+}
+
+#[test]
+fn named_values_are_on_the_disk_once_for_all_sources() {
+    if of_child().is_some() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let value = b"the same in all sources".repeat(100);
+    let read = |place: u8| {
+        let tiers = Tiers::new(Some(disk(directory.path(), 1 << 30)), None);
+        let tiers = Arc::new(tiers);
+        let bytes = [&[place], &value[..]].concat();
+        let origin: Arc<dyn Source> = Arc::new(MemorySource::new(bytes.clone()));
+        let source = TieredSource::new(origin, [place; 32], Arc::clone(&tiers));
+        let mut buffer = vec![0; bytes.len()];
+        let name = Placed::named(place, &value);
+        source.read_cached(0, &mut buffer, Some(&name)).unwrap();
+        assert!(buffer == bytes);
+        let [disk, origin] = &tiers.rows()[..] else { panic!("rows") };
+        assert_eq!(disk.errors, 0);
+        // Who waited for another process looks twice.
+        (origin.hits, disk.hits, disk.corrupt.min(1))
+    };
+    assert_eq!(read(1), (1, 0, 0));
+    assert_eq!(read(2), (0, 1, 0));
+    assert_eq!(read(1), (0, 1, 0));
+    // Somebody damages it.
+    let path = |place: u8| {
+        let name = format!("disk/{}.data", format!("{place:02x}").repeat(16));
+        directory.path().join(name)
+    };
+    let mut bytes = fs::read(path(1)).unwrap();
+    bytes[1000] ^= 1;
+    fs::write(path(1), &bytes).unwrap();
+    assert_eq!(read(2), (1, 0, 1));
+    assert_eq!(read(2), (0, 1, 0));
+    // The table says where it was kept last.
+    assert_eq!(read(3), (0, 1, 0));
+    fs::remove_file(path(2)).unwrap();
+    assert_eq!(read(3), (1, 0, 0));
+    assert_eq!(read(3), (0, 1, 0));
+    // Somebody who can write there puts something else there, with its checksum.
+    let tiers = Arc::new(Tiers::new(Some(disk(directory.path(), 1 << 30)), None));
+    let mut forged = [&[4], &value[..]].concat();
+    forged[1000] ^= 1;
+    let origin: Arc<dyn Source> = Arc::new(MemorySource::new(forged.clone()));
+    fs::remove_file(path(3)).unwrap();
+    let forger = TieredSource::new(origin, [4; 32], tiers);
+    let name = Placed::named(4, &value);
+    let mut buffer = vec![0; forged.len()];
+    forger.read_cached(0, &mut buffer, Some(&name)).unwrap();
+    assert!(buffer == forged);
+    assert_eq!(read(5), (1, 0, 1));
+    assert_eq!(read(5), (0, 1, 0));
 }
 
 #[test]

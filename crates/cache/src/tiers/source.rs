@@ -8,7 +8,7 @@ use refrain_storage::{CachedRanges, NamedRange, Source};
 use refrain_sync::clock::RealClock;
 
 use super::counts::{TierCounts, TierRow};
-use super::disk::{DiskTier, Mirror};
+use super::disk::{DiskTier, Mirror, Place};
 use super::flights::Flights;
 use super::shared::{Found, SharedTier};
 use crate::key::Key;
@@ -18,6 +18,9 @@ const CONTEXT: &str = "refrain 1.0 cached range";
 
 /// The context of the hash of a value's name.
 const NAME_CONTEXT: &str = "refrain 1.0 cached value";
+
+/// By how much the ranges of a value differ in length at most: by what they say of their places.
+const PLACE_BYTES_MAX: u64 = 64;
 
 /// The tiers of a process, in front of all its sources.
 pub struct Tiers {
@@ -92,11 +95,15 @@ impl TieredSource {
 
     /// What a range is known by.
     fn key(&self, offset: u64, length_bytes: usize) -> Key {
-        let mut hash = ContentHash::with_context(CONTEXT);
-        hash.update(&self.identity);
-        hash.update(&offset.to_le_bytes());
-        hash.update(&(length_bytes as u64).to_le_bytes());
-        Key::new(hash.value())
+        key_of_place(&self.place(offset, length_bytes))
+    }
+
+    fn place(&self, offset: u64, length_bytes: usize) -> Place {
+        Place {
+            identity: self.identity,
+            offset,
+            length_bytes: length_bytes as u64,
+        }
     }
 
     fn read(
@@ -105,20 +112,21 @@ impl TieredSource {
         (offset, length_bytes): (u64, usize),
         named: Option<&dyn NamedRange>,
     ) -> io::Result<Vec<u8>> {
-        if let Some(found) = self.read_disk(key, offset, length_bytes) {
+        if let Some(found) = self.read_disk(key, (offset, length_bytes), named) {
             return Ok(found);
         }
         // Other processes of this machine wait, too.
-        let flight = self.tiers.disk.as_ref().and_then(|disk| disk.flight(key));
+        let flight_key = named.map_or(*key, key_of_name);
+        let flight = (self.tiers.disk.as_ref()).and_then(|disk| disk.flight(&flight_key));
         if flight.as_ref().is_some_and(|flight| flight.has_waited)
-            && let Some(found) = self.read_disk(key, offset, length_bytes)
+            && let Some(found) = self.read_disk(key, (offset, length_bytes), named)
         {
             return Ok(found);
         }
         if let Some(shared) = &self.tiers.shared
             && let Some(found) = self.read_shared(shared, key, length_bytes, named)
         {
-            self.keep_on_disk(key, offset, &found);
+            self.keep_on_disk(key, offset, &found, named);
             return Ok(found);
         }
         let mut bytes = vec![0; length_bytes];
@@ -130,11 +138,19 @@ impl TieredSource {
         Ok(bytes)
     }
 
-    fn read_disk(&self, key: &Key, offset: u64, length_bytes: usize) -> Option<Vec<u8>> {
+    fn read_disk(
+        &self,
+        key: &Key,
+        (offset, length_bytes): (u64, usize),
+        named: Option<&dyn NamedRange>,
+    ) -> Option<Vec<u8>> {
         let mirror = self.mirror.as_ref()?;
         let (counts, clock) = (&self.tiers.disk_counts, &self.tiers.clock);
         let start_ns = clock.now_ns();
-        let found = mirror.get(key, offset, length_bytes);
+        let found = match (mirror.get(key, offset, length_bytes), named) {
+            (Ok(None), Some(named)) => self.read_named(named, length_bytes),
+            (found, _) => found,
+        };
         let bytes = found.as_ref().ok().and_then(Option::as_ref).map(Vec::len);
         counts.called(clock.now_ns().saturating_sub(start_ns), bytes);
         match found {
@@ -147,6 +163,32 @@ impl TieredSource {
                 None
             }
         }
+    }
+
+    /// The value of a name from the copy of any archive that has it, made a range of this one.
+    fn read_named(
+        &self,
+        named: &dyn NamedRange,
+        length_bytes: usize,
+    ) -> io::Result<Option<Vec<u8>>> {
+        let Some(disk) = &self.tiers.disk else { return Ok(None) };
+        let Some(place) = disk.find(&named.name())? else { return Ok(None) };
+        // The value is longer in no archive but for a few bytes of its place.
+        let is_alike = place.length_bytes.abs_diff(length_bytes as u64) <= PLACE_BYTES_MAX;
+        if !is_alike {
+            return Ok(None);
+        }
+        let mirror = disk.mirror(&place.identity)?;
+        let found = mirror.get(
+            &key_of_place(&place),
+            place.offset,
+            place.length_bytes as usize,
+        )?;
+        let Some(range) = found else { return Ok(None) };
+        let value = named.value_of(&range);
+        let range = value.and_then(|value| named.range_of(&value));
+        let range = range.filter(|range| range.len() == length_bytes);
+        range.map(Some).ok_or(io::ErrorKind::InvalidData.into())
     }
 
     fn read_shared(
@@ -188,7 +230,7 @@ impl TieredSource {
 
     /// Puts a range into all tiers. What is not what it is named is not shared.
     fn keep(&self, key: &Key, offset: u64, bytes: &[u8], named: Option<&dyn NamedRange>) {
-        self.keep_on_disk(key, offset, bytes);
+        self.keep_on_disk(key, offset, bytes, named);
         let Some(shared) = &self.tiers.shared else { return };
         match named {
             None => shared.store(key, bytes),
@@ -200,16 +242,31 @@ impl TieredSource {
         }
     }
 
-    fn keep_on_disk(&self, key: &Key, offset: u64, bytes: &[u8]) {
-        if let (Some(mirror), Some(disk)) = (&self.mirror, &self.tiers.disk)
-            && disk.store(mirror, key, offset, bytes).is_err()
-        {
+    fn keep_on_disk(&self, key: &Key, offset: u64, bytes: &[u8], named: Option<&dyn NamedRange>) {
+        let (Some(mirror), Some(disk)) = (&self.mirror, &self.tiers.disk) else {
+            return;
+        };
+        let kept = disk.store(mirror, key, offset, bytes);
+        let noted = kept.and_then(|is_kept| match named.filter(|_| is_kept) {
+            Some(named) => disk.note(&named.name(), &self.place(offset, bytes.len())),
+            None => Ok(()),
+        });
+        if noted.is_err() {
             self.tiers.disk_counts.failed();
         }
     }
 }
 
-/// What a shared tier knows a named value by.
+/// What a range is known by.
+fn key_of_place(place: &Place) -> Key {
+    let mut hash = ContentHash::with_context(CONTEXT);
+    hash.update(&place.identity);
+    hash.update(&place.offset.to_le_bytes());
+    hash.update(&place.length_bytes.to_le_bytes());
+    Key::new(hash.value())
+}
+
+/// What a named value is known by, in whatever archive.
 fn key_of_name(named: &dyn NamedRange) -> Key {
     let mut hash = ContentHash::with_context(NAME_CONTEXT);
     hash.update(&named.name());

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use refrain_pool::Lock;
@@ -9,6 +10,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use super::mirror::Mirror;
+use super::names;
 
 /// What is left of the limit for what processes write between two looks, and how much goes at once:
 /// shares of the limit.
@@ -68,7 +70,7 @@ impl Room {
 
     /// How much all files take, in bytes.
     fn taken_bytes(&self) -> io::Result<u64> {
-        let mut sum = 0;
+        let mut sum = fs::metadata(self.directory.join(names::FILE))?.blocks() * 512;
         for name in self.names()? {
             sum += Mirror::open(&self.directory, &name)?.taken_bytes()?;
         }

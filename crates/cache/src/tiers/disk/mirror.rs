@@ -9,7 +9,7 @@ use refrain_protect::checksum64;
 use refrain_sync::clock::monotonic_ns;
 use rustix::fs::{FallocateFlags, SeekFrom, fallocate, seek};
 
-use super::files::open_file;
+use super::files::{open_file, read_whole};
 use crate::key::Key;
 
 /// A range is known by the cell in which it begins; the last range of a cell replaces others.
@@ -183,18 +183,4 @@ fn punch(file: &File, offset: u64, length_bytes: u64) -> io::Result<()> {
 /// Seconds of the machine's clock, which all processes share; never 0.
 fn now_seconds() -> u32 {
     (monotonic_ns() / 1_000_000_000) as u32 + 1
-}
-
-/// Reads until the buffer is full or the file ends.
-fn read_whole(file: &File, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-    let mut done = 0;
-    while let Some(rest) = buffer.get_mut(done..).filter(|rest| !rest.is_empty()) {
-        match file.read_at(rest, offset + done as u64) {
-            Ok(0) => break,
-            Ok(count) => done += count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(done)
 }

@@ -15,6 +15,7 @@ use rustix::io::Errno;
 use super::eviction::Room;
 use super::files::open_file;
 use super::mirror::Mirror;
+use super::names::{Names, Place};
 use crate::key::Key;
 
 /// Between two looks at how much there is, a process writes at most this share of the limit.
@@ -58,6 +59,7 @@ pub struct DiskTier {
     /// How much may be written before somebody looks how much there is.
     unseen_bytes: AtomicU64,
     room: Room,
+    names: Names,
 }
 
 /// While it lives, no other process reads the same range, as far as they use this directory.
@@ -87,6 +89,7 @@ impl DiskTier {
         })?;
         Ok(DiskTier {
             room: Room::new(directory, limit_bytes, eviction),
+            names: Names::open(directory, limit_bytes).map_err(refused)?,
             directory: directory.to_path_buf(),
             limit_bytes,
             unseen_bytes: AtomicU64::new(0),
@@ -106,15 +109,31 @@ impl DiskTier {
         Mirror::open(&self.directory, &name)
     }
 
-    /// Keeps a range. One that is large beside the limit, or comes while there is no room, is not
-    /// kept.
+    /// A range that had the value of this name, in whatever archive.
     ///
     /// # Errors
     /// From the operating system.
-    pub fn store(&self, mirror: &Mirror, key: &Key, offset: u64, bytes: &[u8]) -> io::Result<()> {
+    pub fn find(&self, name: &[u8; 16]) -> io::Result<Option<Place>> {
+        self.names.find(name)
+    }
+
+    /// Notes that a range that was kept has the value of this name.
+    ///
+    /// # Errors
+    /// From the operating system.
+    pub fn note(&self, name: &[u8; 16], place: &Place) -> io::Result<()> {
+        self.names.note(name, place)
+    }
+
+    /// Keeps a range, and returns whether it did: one that is large beside the limit, or comes
+    /// while there is no room, is not kept.
+    ///
+    /// # Errors
+    /// From the operating system.
+    pub fn store(&self, mirror: &Mirror, key: &Key, offset: u64, bytes: &[u8]) -> io::Result<bool> {
         let length_bytes = bytes.len() as u64;
         if length_bytes > self.limit_bytes / RANGE_SHARE {
-            return Ok(());
+            return Ok(false);
         }
         let seen = |unseen: u64| unseen.checked_sub(length_bytes);
         let is_seen = (self.unseen_bytes)
@@ -122,13 +141,13 @@ impl DiskTier {
             .is_ok();
         if !is_seen {
             if !self.room.make(length_bytes)? {
-                return Ok(());
+                return Ok(false);
             }
             let share = self.limit_bytes / UNSEEN_SHARE;
             let unseen = share.saturating_sub(length_bytes);
             self.unseen_bytes.store(unseen, Ordering::Relaxed);
         }
-        mirror.put(key, offset, bytes)
+        mirror.put(key, offset, bytes).map(|()| true)
     }
 
     /// Waits for other processes that read the value of a key, for some time. `None`: somebody has
