@@ -4,9 +4,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use refrain_cache::{Engine, NodeList};
 
 use super::serve::time;
 use super::size::Size;
+use super::tiers::node_list;
 
 /// What `refrain cache` does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -24,6 +26,15 @@ pub enum CacheEngine {
     Memcached,
     /// Redis 7 or later: single servers
     Redis,
+}
+
+impl From<CacheEngine> for Engine {
+    fn from(engine: CacheEngine) -> Engine {
+        match engine {
+            CacheEngine::Memcached => Engine::Memcached,
+            CacheEngine::Redis => Engine::Redis,
+        }
+    }
 }
 
 /// A client that is measured.
@@ -48,6 +59,9 @@ pub struct CacheArgs {
     /// Bench: what the nodes are: a program of this name (redis-server for Redis) must be in PATH
     #[arg(long, value_enum, value_name = "ENGINE", default_value = "memcached")]
     pub engine: CacheEngine,
+    /// Bench: nodes that run already instead, as for `--cache`; what they have stays there
+    #[arg(long, value_name = "NODES", value_parser = node_list, conflicts_with_all = ["engine", "nodes", "stop", "kill"])]
+    pub at: Option<NodeList>,
     /// How many nodes, which are started and ended
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub nodes: u16,

@@ -27,6 +27,7 @@ pub struct CachingArgs {
     pub cache_disk_size: Option<Size>,
 }
 
-fn node_list(text: &str) -> Result<NodeList, String> {
+/// The nodes that a text names.
+pub(super) fn node_list(text: &str) -> Result<NodeList, String> {
     NodeList::parse(text).map_err(|error| error.to_string())
 }

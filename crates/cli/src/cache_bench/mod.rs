@@ -23,9 +23,9 @@ mod trouble;
 use std::time::Instant;
 
 use refrain_cache::policy::Rules;
-use refrain_cache::{Client, Engine, Node};
+use refrain_cache::{Client, Node};
 
-use crate::args::{CacheClient, CacheEngine};
+use crate::args::CacheClient;
 use crate::failure::{Failure, Result};
 use links::{Links, Slowness};
 use load::Load;
@@ -73,12 +73,12 @@ pub fn rules(kind: CacheClient) -> Rules {
 
 fn measure_one(settings: &Settings<'_>, kind: CacheClient, origin: &Origin) -> Result<Measured> {
     let args = settings.args;
-    let mut nodes = Nodes::start(args.engine, args.nodes, origin.bytes())?;
-    let rules = rules(kind);
-    let engine = match args.engine {
-        CacheEngine::Memcached => Engine::Memcached,
-        CacheEngine::Redis => Engine::Redis,
+    let mut nodes = match &args.at {
+        Some(list) => Nodes::given(list)?,
+        None => Nodes::start(args.engine.into(), args.nodes, origin.bytes())?,
     };
+    let engine = nodes.engine();
+    let rules = rules(kind);
     let mut addresses = nodes.addresses();
     let first_slow = usize::from(args.stop) + usize::from(args.kill);
     let slow = addresses.iter_mut().skip(first_slow);

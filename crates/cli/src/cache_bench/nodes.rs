@@ -5,10 +5,10 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use refrain_cache::{Engine, NodeList};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::settings::VALUE_BYTES_MAX;
-use crate::args::CacheEngine;
 use crate::child::ends_with_this_thread;
 use crate::failure::{Failure, Result};
 
@@ -19,21 +19,22 @@ const TRY_AGAIN: Duration = Duration::from_millis(10);
 /// The memory of a node that is not for values, in MiB.
 const ROOM_MIB: u64 = 64;
 
-/// Nodes that listen on the loopback interface. They end when this is dropped.
+/// Nodes. Those that were started listen on the loopback interface, and end when this is dropped.
 pub struct Nodes {
     nodes: Vec<Process>,
-    engine: CacheEngine,
+    engine: Engine,
     memory_mib: u64,
 }
 
 struct Process {
     address: SocketAddr,
-    child: Child,
+    /// `None`: somebody else's.
+    child: Option<Child>,
 }
 
 impl Nodes {
     /// Starts nodes of which two together hold `bytes`.
-    pub fn start(engine: CacheEngine, count: u16, bytes: u64) -> Result<Nodes> {
+    pub fn start(engine: Engine, count: u16, bytes: u64) -> Result<Nodes> {
         let memory_mib = (bytes >> 19) + ROOM_MIB;
         let mut nodes = Nodes {
             nodes: Vec::new(),
@@ -46,12 +47,36 @@ impl Nodes {
                 .and_then(|free| free.local_addr())
                 .map_err(Failure::Storage)?;
             let child = started(engine, address, memory_mib)?;
+            let child = Some(child);
             nodes.nodes.push(Process { address, child });
         }
         for node in &nodes.nodes {
             wait_for(node.address)?;
         }
         Ok(nodes)
+    }
+
+    /// Nodes that run already.
+    pub fn given(list: &NodeList) -> Result<Nodes> {
+        let found = list.nodes().map_err(Failure::Storage)?.into_iter();
+        let addresses: Vec<_> = found.filter_map(|node| node.address).collect();
+        for address in &addresses {
+            let refused = |_| Failure::usage(address.to_string(), "cannot be reached");
+            wait_for(*address).map_err(refused)?;
+        }
+        let process = |address| Process {
+            address,
+            child: None,
+        };
+        Ok(Nodes {
+            nodes: addresses.into_iter().map(process).collect(),
+            engine: list.engine(),
+            memory_mib: 0,
+        })
+    }
+
+    pub fn engine(&self) -> Engine {
+        self.engine
     }
 
     pub fn len(&self) -> usize {
@@ -80,7 +105,7 @@ impl Nodes {
     /// Starts a node that was ended again, empty. It is not waited for.
     pub fn start_again(&mut self, node: usize) -> Result<()> {
         if let Some(node) = self.nodes.get_mut(node) {
-            node.child = started(self.engine, node.address, self.memory_mib)?;
+            node.child = Some(started(self.engine, node.address, self.memory_mib)?);
         }
         Ok(())
     }
@@ -90,8 +115,8 @@ impl Nodes {
         let mut served = 0;
         for node in &self.nodes {
             let (request, name) = match self.engine {
-                CacheEngine::Memcached => ("stats\r\n", "STAT cmd_get "),
-                CacheEngine::Redis => ("INFO stats\r\nQUIT\r\n", "keyspace_hits:"),
+                Engine::Memcached => ("stats\r\n", "STAT cmd_get "),
+                Engine::Redis => ("INFO stats\r\nQUIT\r\n", "keyspace_hits:"),
             };
             let found = statistic(node.address, request, name);
             served += found.map_err(Failure::Storage)?;
@@ -123,10 +148,10 @@ fn statistic(address: SocketAddr, request: &str, name: &str) -> io::Result<u64> 
     Ok(0)
 }
 
-fn started(engine: CacheEngine, address: SocketAddr, memory_mib: u64) -> Result<Child> {
+fn started(engine: Engine, address: SocketAddr, memory_mib: u64) -> Result<Child> {
     let mut command = match engine {
-        CacheEngine::Memcached => memcached(address, memory_mib),
-        CacheEngine::Redis => redis(address, memory_mib),
+        Engine::Memcached => memcached(address, memory_mib),
+        Engine::Redis => redis(address, memory_mib),
     };
     command
         .stdin(Stdio::null())
@@ -185,16 +210,20 @@ fn wait_for(address: SocketAddr) -> Result<()> {
 impl Process {
     fn send(&self, signal: Signal) {
         // A process that ended keeps its number until it is waited for.
-        let process = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        let number = self.child.as_ref().map(|child| i32::try_from(child.id()));
+        let process = number
+            .and_then(|number| number.ok())
+            .and_then(Pid::from_raw);
         if let Some(process) = process {
             let _ = kill_process(process, signal);
         }
     }
 
     fn end(&mut self) {
+        let Some(child) = &mut self.child else { return };
         // Also of a stopped one.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        let _ = child.kill();
+        let _ = child.wait();
     }
 }
 

@@ -28,6 +28,7 @@ impl Settings<'_> {
 /// What a measurement, or what the model says instead of it, depends on.
 pub fn settings_json(args: &CacheArgs) -> Value {
     json!({
+        "at": args.at.is_some(),
         "nodes": args.nodes,
         "readers": args.readers,
         "rate": args.rate,

@@ -72,6 +72,7 @@ fn check(args: &CacheArgs) -> Result<()> {
         ("--slow-rate", args.slow_rate.is_some()),
         ("--flip", args.flip),
         ("--cold", args.cold),
+        ("--at", args.at.is_some()),
         ("--picture", args.picture.is_some()),
         ("a second --client", args.client.len() > 1),
         ("--engine", args.engine != CacheEngine::Memcached),

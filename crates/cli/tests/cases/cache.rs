@@ -82,6 +82,8 @@ fn what_cannot_be_measured_is_refused() {
             "--slow-rate is for `bench`",
         ),
         ("cache simulate --flip", "--flip is for `bench`"),
+        ("cache bench --at memcached://a --stop 1", "--stop"),
+        ("cache bench --at memcached://127.0.0.1:1", "127.0.0.1:1"),
         (
             "cache simulate --nodes 10 --slow 8 --restart 3",
             "more than the 10 nodes",
@@ -111,7 +113,7 @@ fn the_model_says_the_same_each_time_and_reads_what_was_measured() {
     });
     let measured = serde_json::json!({
         "settings": {
-            "nodes": 50, "readers": 2000, "rate": 2000, "values": 400, "stop": 1, "kill": 0,
+            "at": false, "nodes": 50, "readers": 2000, "rate": 2000, "values": 400, "stop": 1, "kill": 0,
             "slow": 0, "restart": 0, "processes": 1, "flip": false, "cold": false,
             "well_seconds": 1.0, "for_seconds": 1.0,
         },

@@ -684,6 +684,7 @@ pub(super) const DECISIONS: &[(&str, &str, Decision)] = &[
     ("cache", "slow", Acts),
     ("cache", "slow_delay", Acts),
     ("cache", "slow_rate", Acts),
+    ("cache", "at", Acts),
     ("cache", "processes", Acts),
     ("cache", "calibration", Acts),
     ("cache", "picture", Acts),
