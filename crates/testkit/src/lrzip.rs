@@ -173,12 +173,24 @@ pub fn replay(chunks: &[SampleChunk]) -> Vec<u8> {
     content
 }
 
-/// The CRC-32 of a chunk's content, bit by bit: initial value 0, not inverted.
+/// The CRC-32 of a chunk's content: initial value 0, not inverted.
 fn chunk_crc(bytes: &[u8]) -> u32 {
-    bytes.iter().fold(0, |crc, &byte| {
-        (0..8).fold(crc ^ u32::from(byte), |crc: u32, _| {
-            (crc >> 1) ^ (0xEDB8_8320 * (crc & 1))
-        })
+    static OF_BYTE: [u32; 256] = {
+        let mut table = [0; 256];
+        let mut byte = 0;
+        while byte < table.len() {
+            let (mut crc, mut bit) = (byte as u32, 0);
+            while bit < 8 {
+                crc = (crc >> 1) ^ (0xEDB8_8320 * (crc & 1));
+                bit += 1;
+            }
+            table[byte] = crc;
+            byte += 1;
+        }
+        table
+    };
+    bytes.iter().fold(0, |crc: u32, &byte| {
+        crc >> 8 ^ OF_BYTE[usize::from(crc as u8 ^ byte)]
     })
 }
 

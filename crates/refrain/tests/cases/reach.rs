@@ -85,6 +85,18 @@ fn finds_far_repeats_without_a_limit() {
 
 /// The history of a stream compressed by a slowly decoding codec extends as far as compressed
 /// copies fit into memory.
+/// With the quickest of the codecs that decode too slowly for history.
+fn slow_options(threads: usize) -> CompressOptions {
+    CompressOptions {
+        threads,
+        codec: Some(refrain::CodecChoice {
+            name: "lzma".into(),
+            level: Some(0),
+        }),
+        ..small_options("lzma")
+    }
+}
+
 #[test]
 fn with_a_slow_codec_the_history_of_a_stream_is_what_fits_in_memory() {
     const PASSAGE_BYTES: usize = 2 * MIB;
@@ -97,20 +109,16 @@ fn with_a_slow_codec_the_history_of_a_stream_is_what_fits_in_memory() {
         (summary.matched_bytes as f64 / PASSAGE_BYTES as f64 * 10.0).round() as u64
     };
 
-    let slow = |threads| CompressOptions {
-        threads,
-        ..small_options("bzip2")
-    };
-    let (archive, summary) = archive_of(vec![pipe("m", &bytes)], &slow(7));
+    let (archive, summary) = archive_of(vec![pipe("m", &bytes)], &slow_options(7));
     assert_eq!(matched(&summary), 10, "{summary:?}");
     let read = extracted(&archive, &read_options(2)).unwrap();
     assert!(read[0].content == bytes);
     if scaled(1) > 1 {
-        let (again, _) = archive_of(vec![pipe("m", &bytes)], &slow(1));
+        let (again, _) = archive_of(vec![pipe("m", &bytes)], &slow_options(1));
         assert!(again == archive, "one thread changes the bytes");
     }
 
-    let (_, from_file) = archive_of(vec![file("m", &bytes)], &slow(2));
+    let (_, from_file) = archive_of(vec![file("m", &bytes)], &slow_options(2));
     assert_eq!(matched(&from_file), 20, "{from_file:?}");
     let (_, fast) = archive_of(vec![pipe("m", &bytes)], &small_options("zstd"));
     assert_eq!(matched(&fast), 20, "{fast:?}");
@@ -130,12 +138,8 @@ fn with_a_slow_codec_the_history_of_a_directory_is_unlimited() {
     file("d", &data::text(MIB, 3));
     // Not equal to "c": equal files refer to the same content.
     file("e", &[b"e", &passage[..]].concat());
-    let slow = |threads| CompressOptions {
-        threads,
-        ..small_options("bzip2")
-    };
     let tree = || member("m", Content::directory(DirectoryContent::all(root.path())));
-    let (archive, summary) = archive_of(vec![tree()], &slow(2));
+    let (archive, summary) = archive_of(vec![tree()], &slow_options(2));
     let matched = summary.matched_bytes as usize;
     assert!(
         (PASSAGE_BYTES * 19 / 10..=PASSAGE_BYTES * 21 / 10).contains(&matched),
@@ -143,7 +147,7 @@ fn with_a_slow_codec_the_history_of_a_directory_is_unlimited() {
     );
     let far = CompressOptions {
         reach_bytes: Some(u64::MAX),
-        ..slow(7)
+        ..slow_options(7)
     };
     let (piped, _) = piped_archive_of(vec![tree()], &far);
     assert!(piped == archive, "threads or the pipe change the bytes");
