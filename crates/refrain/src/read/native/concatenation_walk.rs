@@ -77,9 +77,8 @@ pub(crate) fn walk_archives(
             let totals = &mut totals;
             crew(threads, |crew| {
                 let (input, visitor) = ((source.clone(), given_back), &mut visitor);
-                walk(
-                    crew, reader, input, decoders, &options, visitor, watch, totals,
-                )
+                let reader = (reader, decoders);
+                walk(crew, reader, input, &options, visitor, watch, totals)
             })
         };
         if let Some((archive, own_bytes)) = reader.take_whole()? {

@@ -96,9 +96,8 @@ pub(crate) struct WalkOptions {
 /// archive. See the module documentation.
 pub(super) fn walk<'env>(
     crew: &Crew<'_, 'env, Event>,
-    reader: Box<FrameReader>,
+    (reader, decoders): (Box<FrameReader>, Arc<Decoders>),
     (source, given_back): (Option<Arc<dyn Source>>, Option<Arc<GivenBackFrames>>),
-    decoders: Arc<Decoders>,
     options: &WalkOptions,
     visitor: &mut dyn ContentVisitor,
     watch: &dyn Watch,
