@@ -188,15 +188,18 @@ impl Client {
 
     /// Counts what a read does.
     pub(super) fn count_command(&self, command: Command) {
-        let mut counts = self.counts.lock();
-        counts.added += u64::from(command.is_added());
-        match command {
-            Command::Probe(_) => counts.probes += 1,
-            Command::Ask(_, Purpose::First) => counts.reads += 1,
-            Command::Ask(_, Purpose::Second) => counts.second += 1,
-            Command::Ask(node, Purpose::Added) => self.count(node, |counts| &counts.hedges, 1),
-            Command::Pause | Command::NextTier { .. } | Command::Finish => {}
-        }
+        let counter: fn(&mut Counts) -> &mut u64 = match command {
+            Command::Probe(_) => |counts| &mut counts.probes,
+            Command::Ask(_, Purpose::First) => |counts| &mut counts.reads,
+            Command::Ask(_, Purpose::Second) => |counts| &mut counts.second,
+            Command::Ask(node, Purpose::Added) => {
+                self.count(node, |counts| &counts.hedges, 1);
+                |counts| &mut counts.added
+            }
+            Command::NextTier { is_added: true, .. } => |counts| &mut counts.added,
+            Command::Pause | Command::NextTier { .. } | Command::Finish => return,
+        };
+        *counter(&mut self.counts.lock()) += 1;
     }
 
     /// What happened so far.

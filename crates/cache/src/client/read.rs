@@ -77,7 +77,9 @@ impl Read {
                 return ended;
             }
         }
-        self.take(client, Event::Time, now_ns);
+        if now_ns >= self.wake_ns() {
+            self.take(client, Event::Time, now_ns);
+        }
         self.absence.take().map(Outcome::NextTier)
     }
 
@@ -114,9 +116,10 @@ impl Read {
         };
         self.take(client, Event::Answered(node, answer), now_ns);
         let content = content?;
-        let has_won = u64::from(kind == Kind::Read(Purpose::Added));
-        client.counts.lock().won += has_won;
-        client.count(node, |counts| &counts.won, has_won);
+        if kind == Kind::Read(Purpose::Added) {
+            client.counts.lock().won += 1;
+            client.count(node, |counts| &counts.won, 1);
+        }
         client.count(node, |counts| &counts.hits, 1);
         client.count(node, |counts| &counts.bytes, content.len() as u64);
         self.repair(client, &content, now_ns);
