@@ -368,3 +368,20 @@ fn what_one_home_was_promised_is_read_from_the_other() {
     cache.nodes[second].values.lock().unwrap().clear();
     assert_eq!(cache.read(&key), Outcome::NextTier(Absence::Promised));
 }
+
+#[test]
+fn what_a_late_node_was_promised_is_supplied_from_the_other() {
+    let rules = Rules {
+        hedge_start_ns: 20_000_000,
+        ..patient()
+    };
+    let cache = Cache::start(4, rules);
+    let (key, [first, second]) = cache.store(b"kept");
+    cache.nodes[first].values.lock().unwrap().clear();
+    cache.nodes[first].set_silent(true);
+    assert_eq!(cache.read(&key), Outcome::Value(b"kept".to_vec(), second));
+    // It replies now, and takes the read for a promise.
+    cache.nodes[first].set_silent(false);
+    cache.wait_until("it is stored", |cache| cache.nodes[first].has(&key));
+    assert_eq!(cache.read_from(&key), first);
+}

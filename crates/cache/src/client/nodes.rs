@@ -11,7 +11,7 @@ use refrain_pool::Lock;
 use super::exchange::Exchange;
 use super::node_counts::NodeCounts;
 use super::sockets::{Waited, wait_for_sockets};
-use crate::engine::Engine;
+use crate::engine::{Engine, Reply};
 use crate::key::Key;
 use crate::policy::{self, Command, NodeState, Policy, Purpose, Rules};
 
@@ -77,6 +77,9 @@ pub(super) struct Request {
     pub exchange: Exchange,
     pub sent_ns: u64,
     pub kind: Kind,
+    /// What is sent to the node if it does not have the value and took the request for a promise
+    /// to supply it: another node had it.
+    pub supply: Option<Vec<u8>>,
 }
 
 /// What is requested.
@@ -259,6 +262,7 @@ impl Client {
             exchange: exchange.ok()?,
             sent_ns: now_ns,
             kind,
+            supply: None,
         })
     }
 
@@ -286,11 +290,14 @@ impl Client {
         let elapsed_ns = now_ns.saturating_sub(request.sent_ns);
         match request.exchange.advance(VALUE_BYTES_MAX) {
             Ok(None) if elapsed_ns < self.rules.deadline_ns => return Some(request),
-            Ok(Some(_)) => {
+            Ok(Some(reply)) => {
                 if request.kind != Kind::Store {
                     self.replied(&request, now_ns);
                 }
                 self.keep(request.node, request.exchange);
+                if let (Reply::Missing, Some(supply)) = (reply, request.supply) {
+                    self.store_on(request.node, supply, now_ns);
+                }
             }
             Ok(None) => self.failed(request.node, |counts| &counts.timeouts, now_ns),
             Err(_) => self.failed(request.node, |counts| &counts.errors, now_ns),

@@ -114,6 +114,9 @@ impl Read {
             Reply::Promised => Answer::Promised,
             Reply::Missing | Reply::Done => Answer::Missing,
         };
+        if let Some(content) = &content {
+            self.keep_promises(client, content);
+        }
         self.take(client, Event::Answered(node, answer), now_ns);
         let content = content?;
         if kind == Kind::Read(Purpose::Added) {
@@ -124,6 +127,16 @@ impl Read {
         client.count(node, |counts| &counts.bytes, content.len() as u64);
         self.repair(client, &content, now_ns);
         Some(Outcome::Value(content, node))
+    }
+
+    /// A node that still owes a reply may take its request for a promise, for which others would
+    /// wait.
+    fn keep_promises(&mut self, client: &Client, content: &[u8]) {
+        let owing = self.requests.iter_mut();
+        for request in owing.filter(|request| request.kind == Kind::Read(Purpose::First)) {
+            let value = self.key.seal(content);
+            request.supply = Some(client.engine.set(&self.name, &value));
+        }
     }
 
     /// Stores what one home has on those that do not.
