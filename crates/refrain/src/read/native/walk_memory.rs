@@ -84,27 +84,6 @@ impl MemoryShares {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn frames_that_may_be_written_leave_small_budgets_to_decoded_blocks() {
-        const MIB: u64 = 1 << 20;
-        for (memory_mib, frames_mib) in [(128, 8), (256, 16), (512, 32), (4096, 1536)] {
-            let shares = MemoryShares::new(memory_mib * MIB, 2, false);
-            let frames = shares.frames_bytes_max(memory_mib * MIB);
-            assert_eq!(frames, frames_mib * MIB, "{memory_mib} MiB");
-            let cache = shares.cache_beside(frames, memory_mib * MIB);
-            let wanted = CACHE_BYTES_WANTED.min(memory_mib * MIB / 2);
-            assert!(cache >= wanted, "{memory_mib} MiB");
-            let parts = shares.parts_max * SEGMENT_BYTES as u64;
-            let all = parts + shares.pending_bytes_max + frames + cache + PROCESS_BYTES;
-            assert!(all <= memory_mib * MIB, "{memory_mib} MiB");
-        }
-    }
-}
-
 /// Refuses an archive that needs too much memory before its content can be delivered.
 ///
 /// # Errors
@@ -129,4 +108,25 @@ pub(super) fn reach_notice(reach_bytes: u64, allowed_bytes: u64) -> String {
         mebibytes(reach_bytes),
         mebibytes(allowed_bytes)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_that_may_be_written_leave_small_budgets_to_decoded_blocks() {
+        const MIB: u64 = 1 << 20;
+        for (memory_mib, frames_mib) in [(128, 8), (256, 16), (512, 32), (4096, 1536)] {
+            let shares = MemoryShares::new(memory_mib * MIB, 2, false);
+            let frames = shares.frames_bytes_max(memory_mib * MIB);
+            assert_eq!(frames, frames_mib * MIB, "{memory_mib} MiB");
+            let cache = shares.cache_beside(frames, memory_mib * MIB);
+            let wanted = CACHE_BYTES_WANTED.min(memory_mib * MIB / 2);
+            assert!(cache >= wanted, "{memory_mib} MiB");
+            let parts = shares.parts_max * SEGMENT_BYTES as u64;
+            let all = parts + shares.pending_bytes_max + frames + cache + PROCESS_BYTES;
+            assert!(all <= memory_mib * MIB, "{memory_mib} MiB");
+        }
+    }
 }
