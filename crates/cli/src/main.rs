@@ -36,6 +36,7 @@
 //!
 //! [`inherited`], [`inherited_sockets`], [`standard`]
 //! what the process inherits; its standard streams
+//! | [`plugins`] | codecs in libraries that the command line names |
 //! | [`machine`] | the profile of this machine |
 //! | [`wall_clock`] | the time of day |
 //!
@@ -68,6 +69,7 @@ mod overlay;
 mod password;
 mod paths;
 mod plan;
+mod plugins;
 mod profile;
 mod program;
 #[cfg_attr(not(feature = "remote"), path = "remote_absent.rs")]

@@ -9,6 +9,7 @@ use refrain_pool::pool::Pool;
 
 use crate::args::Verb;
 use crate::exit::Exit;
+use crate::plugins::Plugins;
 use crate::program::{self, ProgramName};
 use crate::session::Session;
 use crate::{allocation, lrzip, machine, messages, profile, service, verbs};
@@ -29,6 +30,14 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
 fn run_refrain(arguments: Vec<OsString>) -> Exit {
     let name = ProgramName::from_argument(arguments.first());
     let words = arguments.clone();
+    // Their codecs are values of other options.
+    let plugins = match Plugins::of(&arguments) {
+        Ok(plugins) => plugins,
+        Err(failure) => {
+            messages::tell(name.text(), &failure.to_string());
+            return failure.exit();
+        }
+    };
     let arguments = match name.parse(arguments) {
         Ok(arguments) => arguments,
         Err(error) => return messages::parser(&error),
@@ -47,6 +56,9 @@ fn run_refrain(arguments: Vec<OsString>) -> Exit {
             name.text(),
             "this system has no idle scheduling class: --background has no effect",
         );
+    }
+    if let Verb::Serve(_) | Verb::Mount(_) = &arguments.verb {
+        plugins.reload_when_changed(name.text());
     }
     if uses_profile(&arguments.verb)
         && let Some(profile) = machine::profile()
@@ -118,6 +130,7 @@ fn run_verb(verb: Verb, session: &Session) -> Exit {
         Verb::Top(args) => verbs::top::run(&args, session),
         Verb::Mount(args) => verbs::mount::run(&args, session),
         Verb::Hash(args) => verbs::hash::run(&args, session),
+        Verb::Plugin(args) => verbs::plugin::run(&args, session),
         Verb::Key(args) => verbs::key::run(&args, session),
         Verb::Bench(args) => verbs::bench::run(&args, session),
         Verb::Cache(args) => verbs::cache::run(&args, session),

@@ -17,6 +17,8 @@ pub enum Error {
     UnsupportedNamedCodec([u8; 16]),
     /// This build does not support the filter.
     UnsupportedFilter(u8),
+    /// A plug-in has a number or name that no plug-in can have, or that another codec has.
+    PluginNumber(CodecId),
     /// A setting is out of the range that the codec accepts.
     Setting {
         /// The codec.
@@ -96,6 +98,14 @@ impl fmt::Display for Error {
                 write_uuid(uuid, f)
             }
             Self::UnsupportedFilter(id) => write!(f, "this build does not support filter {id}"),
+            Self::PluginNumber(id) => write!(
+                f,
+                "the plug-in's number {} or its name is another codec's, or not one for plug-ins \
+                 ({} to {})",
+                id.0,
+                CodecId::PLUGINS.start(),
+                CodecId::PLUGINS.end()
+            ),
             Self::Setting {
                 codec,
                 name,

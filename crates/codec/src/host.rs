@@ -37,7 +37,7 @@ const ASIDE_FROM_US: usize = 1000;
 
 impl Host {
     /// Makes a call of a library that processes `bytes` bytes, at roughly this speed.
-    pub(crate) fn call<R: Send>(
+    pub fn call<R: Send>(
         self,
         bytes: usize,
         megabytes_per_second: usize,

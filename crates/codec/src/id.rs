@@ -1,5 +1,7 @@
 //! Numbers of codecs, as archives store them.
 
+use std::ops::RangeInclusive;
+
 /// The number of a codec. Each codec's file defines its own constant; `registry.rs` lists the
 /// codecs in this order. Numbers up to 127 are for codecs of this project; 255 stands for codecs
 /// named by a UUID; others are unassigned.
@@ -17,6 +19,14 @@ impl CodecId {
     pub const FIRST_UNASSIGNED: Self = Self(128);
     /// A codec named by a UUID, the first 16 bytes of its parameters.
     pub const NAMED: Self = Self(255);
+    /// The first and the last number of codecs of plug-ins, whose names an archive records.
+    pub const PLUGINS: RangeInclusive<u16> = 0xFE00..=0xFEFF;
+
+    /// Whether it is a plug-in's.
+    #[must_use]
+    pub fn is_plugin(self) -> bool {
+        Self::PLUGINS.contains(&self.0)
+    }
 }
 
 /// A build for WebAssembly has no table of names.

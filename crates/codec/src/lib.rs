@@ -96,6 +96,8 @@ pub use params::{MAX_PARAMS_BYTES, Params};
 pub use plan::{BlockPlan, FilterPlan, TunedCodec};
 pub use raw_length::MAX_RAW_LENGTH_BYTES;
 #[cfg(not(target_family = "wasm"))]
-pub use registry::{by_id, by_name, codecs, is_slow_to_decode, supported};
+pub use registry::{
+    by_id, by_name, codecs, is_slow_to_decode, plugins, register_plugin, supported,
+};
 pub use settings::Settings;
 pub use workspace::Workspace;

@@ -1,6 +1,7 @@
 //! The table of codecs. No other file imports them all.
 
 use std::fmt;
+use std::sync::OnceLock;
 
 use crate::codec::Codec;
 use crate::codecs::bwt::{BWT, BWT2};
@@ -22,7 +23,39 @@ static CODECS: &[&dyn Codec] = &[
     &Stored, &Lz4, &Zstd, &Lzma, &Bzip2, &Deflate, &Ppmd, &BWT, &Cm, &Lz, &BWT2,
 ];
 
-/// All codecs of this build, by rising number.
+const PLUGINS_MAX: usize = 256;
+
+/// Codecs of plug-ins, by their number from the first on.
+static PLUGINS: [OnceLock<&'static dyn Codec>; PLUGINS_MAX] =
+    [const { OnceLock::new() }; PLUGINS_MAX];
+
+/// Adds the codec of a plug-in, for the rest of the process.
+///
+/// # Errors
+/// `PluginNumber` if its number is not one for plug-ins, or number or name belong to another codec.
+pub fn register_plugin(codec: &'static dyn Codec) -> Result<()> {
+    let description = codec.describe();
+    let id = description.id;
+    let is_taken = by_name(description.name).is_some();
+    let slot = plugin_slot(id).filter(|_| !is_taken);
+    let set = slot.map(|slot| slot.set(codec));
+    match set {
+        Some(Ok(())) => Ok(()),
+        _ => Err(Error::PluginNumber(id)),
+    }
+}
+
+fn plugin_slot(id: CodecId) -> Option<&'static OnceLock<&'static dyn Codec>> {
+    let index = id.0.checked_sub(*CodecId::PLUGINS.start())?;
+    PLUGINS.get(usize::from(index))
+}
+
+/// The codecs of plug-ins that were added, by rising number.
+pub fn plugins() -> impl Iterator<Item = &'static dyn Codec> {
+    PLUGINS.iter().filter_map(|slot| slot.get().copied())
+}
+
+/// All codecs of this build, by rising number. Those of plug-ins are not among them.
 pub fn codecs() -> impl Iterator<Item = &'static dyn Codec> {
     CODECS.iter().copied()
 }
@@ -34,6 +67,7 @@ pub fn codecs() -> impl Iterator<Item = &'static dyn Codec> {
 pub fn by_id(id: CodecId) -> Result<&'static dyn Codec> {
     CODECS
         .get(usize::from(id.0))
+        .or_else(|| plugin_slot(id)?.get())
         .copied()
         .ok_or(Error::UnsupportedCodec(id))
 }
@@ -56,7 +90,9 @@ pub(crate) fn for_block(id: CodecId, params: &[u8]) -> Result<&'static dyn Codec
 /// Returns the codec with this name (as in `CodecDescription::name`).
 #[must_use]
 pub fn by_name(name: &str) -> Option<&'static dyn Codec> {
-    codecs().find(|codec| codec.describe().name == name)
+    codecs()
+        .chain(plugins())
+        .find(|codec| codec.describe().name == name)
 }
 
 /// Whether this build can read and write the codec.

@@ -45,6 +45,12 @@ impl Workspace {
         }
     }
 
+    /// What the caller does while a codec works.
+    #[must_use]
+    pub fn host(&self) -> Host {
+        self.host
+    }
+
     /// Releases the retained memory, for a worker that becomes idle.
     pub fn clear(&mut self) {
         *self = Self::for_host(self.host);

@@ -38,6 +38,7 @@ fn numbers_and_names_of_codecs_match_the_document() {
         format!("{}–", CodecId::FIRST_RESERVED.0),
         format!("{}–", CodecId::FIRST_UNASSIGNED.0),
         CodecId::NAMED.0.to_string(),
+        format!("{}–{}", CodecId::PLUGINS.start(), CodecId::PLUGINS.end()),
     ];
     for range in ranges {
         let rows = rows("| Codec | name |");

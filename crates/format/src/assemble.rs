@@ -173,17 +173,32 @@ impl ArchiveAssembler {
     /// # Errors
     /// The frame is not allowed here, or the module is too large.
     pub fn decoder(&mut self, header: &DecoderHeader, module: &[u8]) -> Result<Vec<u8>> {
-        let offset = self.archive_bytes();
-        let back_bytes = self
-            .last_decoder
-            .map_or(0, |last| offset.saturating_sub(last));
         let header = DecoderHeader {
-            back_bytes,
+            back_bytes: self.decoder_back_bytes(),
             ..*header
         };
-        let payload = header.to_payload(module)?;
+        self.decoder_frame(&header.to_payload(module)?)
+    }
+
+    /// Adds a frame that says that a codec is that of a plug-in. Returns it.
+    ///
+    /// # Errors
+    /// The frame is not allowed here; no plug-in can have this name.
+    pub fn plugin(&mut self, codec: u16, name: &str) -> Result<Vec<u8>> {
+        let back_bytes = self.decoder_back_bytes();
+        self.decoder_frame(&DecoderHeader::plugin_payload(codec, name, back_bytes)?)
+    }
+
+    fn decoder_back_bytes(&self) -> u64 {
+        let offset = self.archive_bytes();
+        self.last_decoder
+            .map_or(0, |last| offset.saturating_sub(last))
+    }
+
+    fn decoder_frame(&mut self, payload: &[u8]) -> Result<Vec<u8>> {
+        let offset = self.archive_bytes();
         let flags = FLAG_SKIPPABLE | FLAG_KEEP;
-        let frame = self.complete(complete_frame(FrameKind::Decoder, flags, &payload, 0, 0));
+        let frame = self.complete(complete_frame(FrameKind::Decoder, flags, payload, 0, 0));
         self.feed(&frame, &Payload::Skipped)?;
         self.last_decoder = Some(offset);
         Ok(frame)

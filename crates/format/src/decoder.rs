@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use refrain_protect::content_hash;
+
 use crate::bytes::{ByteReader, put_varint, put_varints};
 use crate::check::{check_limit, check_range};
 use crate::error::{FormatError, Result};
@@ -16,6 +18,19 @@ pub const DECODERS_MAX: usize = 64;
 
 /// A WebAssembly module.
 const MACHINE: u64 = 1;
+
+/// A plug-in of the reader.
+const PLUGIN: u64 = 2;
+
+/// The longest name of a plug-in, in bytes.
+pub const PLUGIN_NAME_BYTES_MAX: usize = 31;
+
+/// Whether a plug-in can have this name.
+#[must_use]
+pub fn is_plugin_name(name: &[u8]) -> bool {
+    let is_usual = |byte: &u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_');
+    (1..=PLUGIN_NAME_BYTES_MAX).contains(&name.len()) && name.iter().all(is_usual)
+}
 
 /// What a decoder undoes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -78,34 +93,26 @@ impl DecoderHeader {
     /// # Errors
     /// Values out of range.
     pub fn parse(payload: &[u8]) -> Result<(u64, Option<WithModule<'_>>)> {
-        let split = SplitPayload::new(payload)?;
-        let mut fields = split.fields("decoder");
-        let mut numbers = [0; 8];
-        for number in &mut numbers {
-            *number = fields.varint()?;
-        }
-        let [
-            _scope,
-            _scope_id,
-            back_bytes,
-            role,
-            number,
-            machine,
-            pages,
-            steps,
-        ] = numbers;
-        let module_hash = fields.array()?;
-        take_extensions(fields)?;
-        check_limit("module bytes", split.data.len() as u64, MODULE_BYTES_MAX)?;
-        let role = DecoderRole::new(role, number).filter(|_| machine == MACHINE);
-        let header = role.map(|role| Self {
-            back_bytes,
-            role,
-            memory_pages_max: pages,
-            steps_per_byte_max: steps,
-            module_hash,
-        });
-        Ok((back_bytes, header.map(|header| (header, split.data))))
+        let (machine, header, data) = parse(payload)?;
+        let is_module = machine == MACHINE;
+        let back_bytes = header.map_or_else(|back_bytes| back_bytes, |header| header.back_bytes);
+        let header = header.ok().filter(|_| is_module);
+        Ok((back_bytes, header.map(|header| (header, data))))
+    }
+
+    /// The codec and the name of the plug-in that this payload of a Decoder frame says is needed;
+    /// `None` if it says something else.
+    ///
+    /// # Errors
+    /// Values out of range.
+    pub fn parse_plugin(payload: &[u8]) -> Result<Option<(u16, &str)>> {
+        let (machine, header, data) = parse(payload)?;
+        let name = std::str::from_utf8(data).ok();
+        let name = name.filter(|name| is_plugin_name(name.as_bytes()));
+        Ok(match (machine, header.map(|header| header.role), name) {
+            (PLUGIN, Ok(DecoderRole::Codec(number)), Some(name)) => Some((number, name)),
+            _ => None,
+        })
     }
 
     /// Returns the payload with this module.
@@ -114,18 +121,79 @@ impl DecoderHeader {
     /// The module is too large.
     pub fn to_payload(&self, module: &[u8]) -> Result<Vec<u8>> {
         check_limit("module bytes", module.len() as u64, MODULE_BYTES_MAX)?;
+        Ok(self.payload(MACHINE, module))
+    }
+
+    /// The payload that says that a codec is that of the plug-in with this name, behind another
+    /// frame at this distance.
+    ///
+    /// # Errors
+    /// No plug-in can have this name.
+    pub fn plugin_payload(codec: u16, name: &str, back_bytes: u64) -> Result<Vec<u8>> {
+        if !is_plugin_name(name.as_bytes()) {
+            return Err(FormatError::Value {
+                what: "length of a plug-in's name",
+                value: name.len() as u64,
+                rule: "1 to 31 small letters, digits, '-' and '_'",
+            });
+        }
+        let header = Self {
+            back_bytes,
+            role: DecoderRole::Codec(codec),
+            memory_pages_max: 0,
+            steps_per_byte_max: 0,
+            module_hash: content_hash(name.as_bytes()),
+        };
+        Ok(header.payload(PLUGIN, name.as_bytes()))
+    }
+
+    fn payload(&self, machine: u64, data: &[u8]) -> Vec<u8> {
         let [role, number] = self.role.numbers();
         let mut fields = Vec::new();
         let (pages, steps) = (self.memory_pages_max, self.steps_per_byte_max);
         put_varints(
             &mut fields,
-            &[0, 0, self.back_bytes, role, number, MACHINE, pages, steps],
+            &[0, 0, self.back_bytes, role, number, machine, pages, steps],
         );
         fields.extend(self.module_hash);
         let mut payload = head_of(&fields);
-        payload.extend_from_slice(module);
-        Ok(payload)
+        payload.extend_from_slice(data);
+        payload
     }
+}
+
+/// The machine, the head (of an unknown role only the distance), and the data.
+type Parsed<'a> = (u64, std::result::Result<DecoderHeader, u64>, &'a [u8]);
+
+fn parse(payload: &[u8]) -> Result<Parsed<'_>> {
+    let split = SplitPayload::new(payload)?;
+    let mut fields = split.fields("decoder");
+    let mut numbers = [0; 8];
+    for number in &mut numbers {
+        *number = fields.varint()?;
+    }
+    let [
+        _scope,
+        _scope_id,
+        back_bytes,
+        role,
+        number,
+        machine,
+        pages,
+        steps,
+    ] = numbers;
+    let module_hash = fields.array()?;
+    take_extensions(fields)?;
+    check_limit("module bytes", split.data.len() as u64, MODULE_BYTES_MAX)?;
+    let role = DecoderRole::new(role, number).ok_or(back_bytes);
+    let header = role.map(|role| DecoderHeader {
+        back_bytes,
+        role,
+        memory_pages_max: pages,
+        steps_per_byte_max: steps,
+        module_hash,
+    });
+    Ok((machine, header, split.data))
 }
 
 /// The id of the extension of an End frame.

@@ -101,7 +101,10 @@ pub use block::{BlockHeader, PieceChecksums, block_frame_overhead_max};
 pub use block_hash::BlockHash;
 pub use coding::{CODEC_NAMED, CODEC_NONE, Coding};
 pub use constants::{FRAME_HEADER_BYTES, FrameKind, MAGIC, SYNC, TAIL_BYTES, TAIL_MAGIC};
-pub use decoder::{DECODERS_MAX, DecoderHeader, DecoderRole, MODULE_BYTES_MAX};
+pub use decoder::{
+    DECODERS_MAX, DecoderHeader, DecoderRole, MODULE_BYTES_MAX, PLUGIN_NAME_BYTES_MAX,
+    is_plugin_name,
+};
 pub use end::{ArchiveEnd, ExtentTotals, Tail};
 pub use entries::{
     ENTRIES_PER_BATCH, EntriesHeader, EntryListChecker, LinkTargets, PackedEntries, check_storable,

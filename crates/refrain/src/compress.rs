@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use refrain_codec::is_slow_to_decode;
+use refrain_codec::{by_name, is_slow_to_decode};
 use refrain_format::{ArchiveEnd, ArchiveHeader, FORMAT_MAJOR, FORMAT_MINOR, REACH_UNLIMITED};
 use refrain_pool::{Crew, crew};
 use refrain_protect::envelope::AppendixCipher;
@@ -309,6 +309,7 @@ fn compress_prepared(
         temporary: options.temporary.as_ref().filter(|_| inputs.spills()),
         reach_bytes,
         decoders_bytes: decoders_bytes_max(options),
+        carries_decoders: options.carry_decoders,
         sparse_bytes: prepared.sparse_bytes,
         block_hashes: options.block_hashes,
         digests: &options.digests,
@@ -374,7 +375,11 @@ fn reach(
 
 /// An upper bound on the decoders that the archive carries, in bytes; 0 for none.
 fn decoders_bytes_max(options: &CompressOptions) -> u64 {
-    if options.carry_decoders { carried::decoders_bytes_max() } else { 0 }
+    let codec = options.codec.as_ref();
+    let codec = codec.and_then(|choice| by_name(&choice.name));
+    let is_plugin = codec.is_some_and(|codec| codec.describe().id.is_plugin());
+    let modules_bytes = if options.carry_decoders { carried::decoders_bytes_max() } else { 0 };
+    modules_bytes + if is_plugin { carried::PLUGIN_BYTES_MAX } else { 0 }
 }
 
 /// The default reach from pipe to pipe, where both sides keep that much of the archive in memory:
@@ -401,6 +406,7 @@ struct Run<'a> {
     reach_bytes: u64,
     /// An upper bound on the decoders that the archive carries, in bytes; 0 for none.
     decoders_bytes: u64,
+    carries_decoders: bool,
     /// The size of the largest sparse member.
     sparse_bytes: u64,
     /// Whether the index states hashes of blocks.
@@ -487,7 +493,7 @@ impl Run<'_> {
         let (output, anchors) = match continuation {
             None => {
                 let output = Output::new(sink, &self.header(), self.block_hashes);
-                let is_carrying = self.decoders_bytes > 0;
+                let is_carrying = self.carries_decoders;
                 let output =
                     if is_carrying { output.carrying_decoders(block_bytes) } else { output };
                 (output, None)

@@ -20,14 +20,14 @@ pub(crate) fn earlier_decoders(
     is_wanted: bool,
     is_readable: bool,
 ) -> Result<Option<EarlierDecoders>> {
-    let carries_some = archive.carries_decoders();
+    // What cannot be read is carried once more.
+    let carried = if is_readable { archive.carried_decoders()? } else { Vec::new() };
+    let carries_some = !carried.is_empty() || (!is_readable && archive.has_decoder_frames());
     if !carries_some && !is_wanted {
         return Ok(None);
     }
-    // What cannot be read is carried once more.
-    let is_known = carries_some && is_readable;
     Ok(Some(EarlierDecoders {
-        carried: if is_known { archive.carried_decoders()? } else { Vec::new() },
+        carried,
         // Whoever carries some carries all.
         needed: if carries_some { Vec::new() } else { needed_decoders(archive)? },
     }))

@@ -20,6 +20,7 @@ use super::mount::MountArgs;
 use super::opening::OpeningArgs;
 use super::output::OutputArgs;
 use super::password::SecretArgs;
+use super::plugin::PluginArgs;
 use super::range::ByteRange;
 use super::read_limits::ReadLimitArgs;
 use super::recovery::{ProtectArgs, RepairArgs, parse_share};
@@ -104,6 +105,8 @@ pub enum Verb {
     Hash(HashArgs),
     /// Make keys, and change what opens an encrypted archive
     Key(KeyArgs),
+    /// Make and try plug-ins: codecs in shared libraries
+    Plugin(PluginArgs),
     /// Compare Refrain with other programs on your own files
     Bench(BenchArgs),
     /// Measure clients of a shared cache (memcached, Redis) while nodes stall, die or lie

@@ -4,7 +4,7 @@
 type Examples = &'static [(&'static str, &'static str)];
 
 /// The examples by the stem of the manual page.
-const EXAMPLES: [(&str, Examples); 28] = [
+const EXAMPLES: [(&str, Examples); 29] = [
     (
         "refrain",
         &[
@@ -213,6 +213,20 @@ const EXAMPLES: [(&str, Examples); 28] = [
             (
                 "Print the requests since the last time, and reset the statistics:",
                 "refrain top unix:/run/refrain.sock --once --reset",
+            ),
+        ],
+    ),
+    (
+        "refrain-plugin",
+        &[
+            (
+                "Compile a codec, and try it:",
+                "refrain plugin make halves.c\nrefrain plugin check halves.so",
+            ),
+            (
+                "Compress with it, and read the archive:",
+                "refrain compress --plugin halves.so --codec halves samples\n\
+                 refrain decompress --plugin halves.so samples.rfn -o copy",
             ),
         ],
     ),

@@ -64,6 +64,7 @@ pub mod mount;
 mod near_names;
 mod operands;
 mod part_stream;
+pub mod plugin;
 pub mod protect;
 mod recognize;
 mod removal;

@@ -12,6 +12,7 @@
 //! | `rfn` | the options of gzip, and `tar -I` |
 //! | `sources` | sizes that are not true, files that change while they are read |
 //! | `outcomes` | nothing overwritten, nothing left behind, exit codes |
+//! | `plugins` | codecs in shared libraries |
 //! | `pipes` | several named pipes at once |
 //! | `first_day` | patterns, names of pipes, directories as outputs, the own output |
 //! | `no_effect` | options that would have no effect are refused |
@@ -106,6 +107,7 @@ mod mutations;
 mod no_effect;
 mod outcomes;
 mod pipes;
+mod plugins;
 mod reading;
 mod recovery;
 #[cfg(feature = "remote")]

@@ -92,6 +92,8 @@ fn options_of_one_action_on_keys_are_refused_with_others() {
             "--new-password-file",
         ),
         ("key add --slot 0 file", "--slot"),
+        ("plugin check --output new file", "--output"),
+        ("plugin header --output new", "--output"),
         ("key list --identity file file", "--identity"),
     ] {
         let told = case.fails(line, 1);

@@ -82,10 +82,12 @@ impl Merge {
                 "{text}: at most {GENERATIONS_MAX} fit into one"
             )));
         }
-        let is_carrying = carries_decoders(&archives, options);
+        let is_carrying = carries_decoders(&archives, options)?;
         let prefix = match level {
-            None => Prefix::of(&archives, &order, memory_bytes)?
-                .filter(|prefix| !is_carrying || prefix.can_carry(order.len())),
+            None => match Prefix::of(&archives, &order, memory_bytes)? {
+                Some(prefix) if is_carrying && !prefix.can_carry(order.len())? => None,
+                prefix => prefix,
+            },
             Some(_) => None,
         };
         Ok(Merge {
@@ -150,7 +152,7 @@ impl Merge {
         watch: &dyn Watch,
     ) -> Result<MergeSummary> {
         let options = &CompressOptions {
-            carry_decoders: carries_decoders(&self.archives, options),
+            carry_decoders: carries_decoders(&self.archives, options)?,
             ..options.clone()
         };
         let total_bytes = self.order.iter().map(|(_, info)| info.content_bytes);
@@ -205,7 +207,11 @@ impl Merge {
 }
 
 /// Whether the new archive carries decoders: if that is wanted, or one of the others does.
-fn carries_decoders(archives: &[Opened], options: &CompressOptions) -> bool {
-    let mut archives = archives.iter();
-    options.carry_decoders || archives.any(|opened| opened.archive.carries_decoders())
+fn carries_decoders(archives: &[Opened], options: &CompressOptions) -> Result<bool> {
+    for opened in archives {
+        if options.carry_decoders || !opened.archive.carried_decoders()?.is_empty() {
+            return Ok(true);
+        }
+    }
+    Ok(options.carry_decoders)
 }

@@ -55,8 +55,11 @@ pub(super) struct Prefix {
 impl Prefix {
     /// Whether an archive of so many generations that carries decoders can begin with it: what
     /// follows also carries those that it lacks.
-    pub(super) fn can_carry(&self, generations: usize) -> bool {
-        self.generations < generations || self.cut_off.carries_decoders()
+    ///
+    /// # Errors
+    /// `Damaged`, `Io`.
+    pub(super) fn can_carry(&self, generations: usize) -> Result<bool> {
+        Ok(self.generations < generations || !self.cut_off.carried_decoders()?.is_empty())
     }
 
     /// What of the first archive of this order comes first; `None` if that has something else, too:

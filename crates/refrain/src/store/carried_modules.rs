@@ -50,6 +50,8 @@ struct Found {
     is_complete: bool,
     bytes: u64,
     modules: BTreeMap<DecoderRole, Kept>,
+    /// The names of the plug-ins that codecs are of, by their numbers.
+    plugins: BTreeMap<u16, String>,
 }
 
 enum Kept {
@@ -95,6 +97,34 @@ impl CarriedModules {
         self.found.lock().add(payload, is_needed).map(|_| ())
     }
 
+    /// The name of the plug-in that a codec is of, if the archive states it.
+    ///
+    /// # Errors
+    /// As [`CarriedModules::get`].
+    pub(crate) fn plugin(
+        &self,
+        codec: u16,
+        is_needed: &dyn Fn(DecoderRole) -> bool,
+    ) -> Result<Option<String>> {
+        self.read(is_needed)?;
+        Ok(self.found.lock().plugins.get(&codec).cloned())
+    }
+
+    /// Reads the frames, unless that was done.
+    fn read(&self, is_needed: &dyn Fn(DecoderRole) -> bool) -> Result<()> {
+        if let Some((source, frames)) = &self.frames
+            && !self.found.lock().is_complete
+        {
+            // Without the lock: the source may wait for a network.
+            let read = read_frames(source, frames, is_needed)?;
+            let mut found = self.found.lock();
+            if !found.is_complete {
+                *found = read;
+            }
+        }
+        Ok(())
+    }
+
     /// For what there are frames. Nothing is kept.
     ///
     /// # Errors
@@ -121,16 +151,7 @@ impl CarriedModules {
         raw_bytes: u64,
         is_needed: &dyn Fn(DecoderRole) -> bool,
     ) -> Result<Option<CarriedStep>> {
-        if let Some((source, frames)) = &self.frames
-            && !self.found.lock().is_complete
-        {
-            // Without the lock: the source may wait for a network.
-            let read = read_frames(source, frames, is_needed)?;
-            let mut found = self.found.lock();
-            if !found.is_complete {
-                *found = read;
-            }
-        }
+        self.read(is_needed)?;
         let ready = self.found.lock().ready(role);
         let Some((header, module, is_first)) = ready? else {
             return Ok(None);
@@ -172,6 +193,11 @@ impl Found {
     ) -> Result<u64> {
         let (back_bytes, found) = DecoderHeader::parse(payload)?;
         let Some((header, module)) = found else {
+            if let Some((codec, name)) = DecoderHeader::parse_plugin(payload)?
+                && self.plugins.len() < DECODERS_MAX
+            {
+                self.plugins.entry(codec).or_insert_with(|| name.to_owned());
+            }
             return Ok(back_bytes);
         };
         if let Entry::Vacant(entry) = self.modules.entry(header.role)

@@ -75,7 +75,10 @@ impl Decoders {
     pub(crate) fn coded(&self, coding: &Coding, raw_bytes: u64) -> Result<Coded> {
         if self.choice == DecoderChoice::Own {
             match description(coding, raw_bytes) {
-                Ok(description) => return Ok(Coded::Own(description)),
+                Ok(description) => {
+                    self.check_plugin(description.codec)?;
+                    return Ok(Coded::Own(description));
+                }
                 Err(CodecError::UnsupportedCodec(_) | CodecError::UnsupportedFilter(_)) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -126,7 +129,37 @@ impl Decoders {
         found.ok_or_else(|| self.absent(role))
     }
 
+    /// Checks that a plug-in is the one that the archive names.
+    fn check_plugin(&self, codec: CodecId) -> Result<()> {
+        if !codec.is_plugin() {
+            return Ok(());
+        }
+        let wanted = self.plugin_name(codec)?;
+        match (wanted, codec.name()) {
+            (Some(wanted), Some(name)) if wanted != name => {
+                let message = format!(
+                    "codec {} of the archive is that of the plug-in '{wanted}', and the one with \
+                     this number is '{name}'",
+                    codec.0
+                );
+                Err(Error::new(ErrorKind::Unsupported, message))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn plugin_name(&self, codec: CodecId) -> Result<Option<String>> {
+        let needs = &|role| self.needs_module(role);
+        self.carried.plugin(codec.0, needs)
+    }
+
     fn absent(&self, role: DecoderRole) -> Error {
+        if let DecoderRole::Codec(number) = role
+            && let Ok(Some(name)) = self.plugin_name(CodecId(number))
+        {
+            let message = format!("codec {number} is that of the plug-in '{name}': load it");
+            return Error::new(ErrorKind::Unsupported, message);
+        }
         let advice = match self.choice {
             DecoderChoice::Own => "this build has none either: a later version may have it",
             DecoderChoice::Carried => "without it, only this build's own decoders read the archive",

@@ -146,6 +146,10 @@ pub(super) const DECISIONS: &[(&str, &str, Decision)] = &[
     ("rfn", "recipient", Idle(BOTH_WAYS)),
     ("rfn", "recipients_file", Idle(BOTH_WAYS)),
     ("rfn", "pad", Refused(&["rfn --pad {file}"])),
+    ("*", "plugin", Idle("what is read may not need it")),
+    ("plugin", "action", Acts),
+    ("plugin", "file", Acts),
+    ("plugin", "output", RefusedOpened("plugin check --output")),
     ("key", "action", Acts),
     ("key", "file", Acts),
     (

@@ -102,6 +102,14 @@ chmod +x ../home/.cargo/bin/qemu-system-x86_64
         "refrain compress -q project -o p.rfn && cp p.rfn old.rfn && cp p.rfn new.rfn",
     ),
     (
+        "plugins.md",
+        concat!(
+            "cat > runs.c <<'END'\n",
+            include_str!("../../../../plugin/tests/sources/runs.c"),
+            "\nEND\nhead -c 300000 /dev/zero > samples"
+        ),
+    ),
+    (
         "other-formats.md",
         r#"
 ln -s refrain ../home/.cargo/bin/rfn

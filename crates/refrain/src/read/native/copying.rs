@@ -48,8 +48,8 @@ impl IndexedArchive {
         }
     }
 
-    /// Whether the archive carries decoders.
-    pub(crate) fn carries_decoders(&self) -> bool {
+    /// Whether the archive carries decoders, or names plug-ins.
+    pub(crate) fn has_decoder_frames(&self) -> bool {
         self.end.last_decoder.is_some()
     }
 

@@ -9,6 +9,9 @@ use crate::error::Result;
 /// An upper bound on the size of a Decoder frame without its module.
 const HEADS_BYTES_MAX: u64 = 256;
 
+/// An upper bound on the frame that names a plug-in, in bytes.
+pub(crate) const PLUGIN_BYTES_MAX: u64 = 512;
+
 /// An upper bound on the frames of all decoders, in bytes.
 pub(crate) fn decoders_bytes_max() -> u64 {
     let bytes = |decoder: &Decoder| decoder.module.len() as u64 + HEADS_BYTES_MAX;

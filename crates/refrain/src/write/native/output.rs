@@ -4,6 +4,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
+use refrain_codec::CodecId;
 use refrain_format::{
     AnchorsFrame, AnchorsPlace, ArchiveAssembler, ArchiveHeader, BlockHeader, EntriesHeader,
     EpochSums, ExtentsHeader, FinishedArchive, FirstBlock, IndexNode, IndexSlice, MemberEnd,
@@ -73,6 +74,8 @@ pub(crate) struct Output<'a> {
     block_hashes: bool,
     /// The decoders that it carries, if it does.
     carried: Option<CarriedDecoders>,
+    /// The codecs of plug-ins that were named.
+    plugins: Vec<CodecId>,
 }
 
 impl<'a> Output<'a> {
@@ -101,6 +104,7 @@ impl<'a> Output<'a> {
             generation: None,
             block_hashes: false,
             carried: None,
+            plugins: Vec::new(),
         }
     }
 
@@ -243,11 +247,22 @@ impl<'a> Output<'a> {
     }
 
     fn write_decoders_for(&mut self, frame: &Frame) -> Result<()> {
-        let (Some(carried), Some(archive)) = (&mut self.carried, &mut self.archive) else {
+        let Some(archive) = &mut self.archive else {
             return Ok(());
         };
-        self.bytes
-            .write(&carried.frames_for(frame.coding(), archive)?)
+        if let Some(carried) = &mut self.carried {
+            let frames = carried.frames_for(frame.coding(), archive)?;
+            self.bytes.write(&frames)?;
+        }
+        let codec = frame.coding().map(|coding| CodecId(coding.codec()));
+        if let Some(codec) = codec.filter(|codec| codec.is_plugin())
+            && !self.plugins.contains(&codec)
+            && let Some(name) = codec.name()
+        {
+            self.plugins.push(codec);
+            self.bytes.write(&archive.plugin(codec.0, name)?)?;
+        }
+        Ok(())
     }
 
     fn write_here(&mut self, frame: Frame, offset: u64) -> Result<Written> {

@@ -1,0 +1,54 @@
+/* A codec for Refrain in a shared library. See docs/plugins.md.
+ *
+ * The library exports one function, refrain_plugin(), that returns a description which stays valid
+ * and unchanged while the library is loaded. All functions may be called from several threads at
+ * once. They must not write outside the buffers that they are given, unwind, or keep a pointer.
+ * There is no sandbox: a plug-in can do whatever the program can. */
+#ifndef REFRAIN_PLUGIN_H
+#define REFRAIN_PLUGIN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The version of this interface. */
+#define REFRAIN_PLUGIN_ABI 1
+
+/* The numbers that plug-ins may have. Archives record number and name. */
+#define REFRAIN_PLUGIN_NUMBER_FIRST 65024
+#define REFRAIN_PLUGIN_NUMBER_LAST 65279
+
+/* What functions return instead of a length. */
+#define REFRAIN_PLUGIN_FAILED (-1)
+#define REFRAIN_PLUGIN_DAMAGED (-2)
+
+typedef struct refrain_plugin_description {
+    /* REFRAIN_PLUGIN_ABI. */
+    uint32_t abi;
+    /* The number of the codec in archives. */
+    uint32_t number;
+    /* Its name: 1 to 31 of a to z, 0 to 9, - and _, and a zero. */
+    const char *name;
+    /* The memory that each function needs at most for any block, in bytes, without the buffers. */
+    uint64_t encode_memory_bytes;
+    uint64_t decode_memory_bytes;
+    /* Encodes 1 to 2^30 raw bytes at a level from 1 (fast) to 9 (dense). Returns the length of the
+     * data, 1 to out_bytes, or a negative number if it does not fit or cannot be made; Refrain then
+     * uses another codec. The same bytes and level must always give the same data. */
+    int64_t (*encode)(const uint8_t *raw, size_t raw_bytes, uint8_t *out, size_t out_bytes,
+                      int32_t level);
+    /* Decodes data, which may be anything, into exactly out_bytes. Returns out_bytes, or a negative
+     * number if the data is damaged. */
+    int64_t (*decode)(const uint8_t *data, size_t data_bytes, uint8_t *out, size_t out_bytes);
+} refrain_plugin_description;
+
+const refrain_plugin_description *refrain_plugin(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,43 @@
+//! The C interface, as `include/refrain_plugin.h` states it: `tests/header.rs` compares the two.
+//!
+//! The functions are `unsafe` to call, as all of C; only `library.rs` does.
+
+use std::ffi::c_char;
+
+/// The header for sources of plug-ins.
+pub const HEADER: &str = include_str!("../include/refrain_plugin.h");
+
+/// The version of the interface.
+pub const ABI: u32 = 1;
+
+/// The name of the function that a library exports.
+pub(crate) const ENTRY: &str = "refrain_plugin";
+
+/// Encodes: raw bytes, room for the data, level.
+pub type EncodeFn = unsafe extern "C" fn(*const u8, usize, *mut u8, usize, i32) -> i64;
+
+/// Decodes: data, raw bytes.
+pub type DecodeFn = unsafe extern "C" fn(*const u8, usize, *mut u8, usize) -> i64;
+
+/// `refrain_plugin_description`. Functions may be missing (NULL).
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct Description {
+    /// The version of the interface.
+    pub abi: u32,
+    /// The number of the codec in archives.
+    pub number: u32,
+    /// Its name.
+    pub name: *const c_char,
+    /// The memory of `encode`, in bytes.
+    pub encode_memory_bytes: u64,
+    /// The memory of `decode`, in bytes.
+    pub decode_memory_bytes: u64,
+    /// See the header.
+    pub encode: Option<EncodeFn>,
+    /// See the header.
+    pub decode: Option<DecodeFn>,
+}
+
+/// `refrain_plugin`.
+pub(crate) type EntryFn = unsafe extern "C" fn() -> *const Description;
