@@ -258,6 +258,26 @@ mod tests {
     }
 
     #[test]
+    fn a_plugin_is_named() {
+        let payload = DecoderHeader::plugin_payload(65_024, "runs", 300).unwrap();
+        assert_eq!(
+            DecoderHeader::parse_plugin(&payload),
+            Ok(Some((65_024, "runs")))
+        );
+        // Readers without plug-ins go on to the frame before.
+        assert_eq!(DecoderHeader::parse(&payload), Ok((300, None)));
+        let module = sample(DecoderRole::Codec(1)).to_payload(b"runs").unwrap();
+        assert_eq!(DecoderHeader::parse_plugin(&module), Ok(None));
+        for name in ["", "Runs", "a b", "a-name-of-more-than-31-characters"] {
+            assert!(DecoderHeader::plugin_payload(65_024, name, 0).is_err());
+            let mut other = payload.clone();
+            other.truncate(payload.len() - 4);
+            other.extend(name.bytes());
+            assert_eq!(DecoderHeader::parse_plugin(&other), Ok(None), "{name}");
+        }
+    }
+
+    #[test]
     fn follows_decoders_of_other_machines_without_using_them() {
         let payload = sample(DecoderRole::Codec(1)).to_payload(b"m").unwrap();
         let machine_at = payload.iter().rposition(|&byte| byte == 70).unwrap() - 3;
