@@ -15,7 +15,7 @@ use super::settings::settings_json;
 use crate::args::{CacheArgs, CacheClient};
 
 /// So many reads tell how long replies take.
-const CALIBRATING_READS: usize = 100;
+const CALIBRATING_READS: u64 = 100;
 
 /// The run of one client.
 pub struct Measured {
@@ -144,23 +144,33 @@ pub fn as_json(args: &CacheArgs, measured: &[Measured]) -> Value {
 }
 
 /// How long reads took that began while all was well, for `cache simulate`; null if too few did.
+///
+/// Each quantile is the median of those of the seconds: other work of the machine comes in bursts,
+/// and what they do in one second says nothing of the time of the trouble.
 fn quantiles(run: &Measured, served: Served) -> Value {
     let begins_ns = run.well.as_nanos() as u64;
-    let samples = run
-        .samples
-        .iter()
-        .filter(|sample| sample.intended_ns < begins_ns);
-    let samples = samples.filter(|sample| sample.served == served);
-    let mut latencies_ns: Vec<_> = samples.map(|sample| sample.latency_ns).collect();
-    latencies_ns.sort_unstable();
-    if latencies_ns.len() < CALIBRATING_READS {
-        return Value::Null;
-    }
-    let at = |permille: usize| latencies_ns.get(latencies_ns.len() * permille / 1000);
-    QUANTILES_PERMILLE
-        .map(|permille| at(permille).copied())
-        .to_vec()
-        .into()
+    let samples = run.samples.iter();
+    let samples = samples.filter(|sample| sample.intended_ns < begins_ns);
+    let mut samples: Vec<_> = samples.filter(|sample| sample.served == served).collect();
+    samples.sort_unstable_by_key(|sample| sample.intended_ns);
+    let seconds = run.well.as_secs().max(1);
+    let a_second = (samples.len() as u64 / seconds).max(CALIBRATING_READS);
+    let seconds = samples.chunks_exact(usize::try_from(a_second).unwrap_or(usize::MAX));
+    let seconds: Vec<Vec<u64>> = seconds
+        .map(|samples| {
+            let mut latencies_ns: Vec<_> = samples.iter().map(|row| row.latency_ns).collect();
+            latencies_ns.sort_unstable();
+            latencies_ns
+        })
+        .collect();
+    let median_at = |permille: usize| {
+        let at = |second: &Vec<u64>| second.get(second.len() * permille / 1000).copied();
+        let mut at: Vec<_> = seconds.iter().filter_map(at).collect();
+        at.sort_unstable();
+        at.get(at.len() / 2).copied()
+    };
+    let found: Option<Vec<_>> = QUANTILES_PERMILLE.map(median_at).into_iter().collect();
+    found.into()
 }
 
 fn run_json(run: &Measured) -> Value {
