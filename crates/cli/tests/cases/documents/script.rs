@@ -7,9 +7,13 @@ pub const SKIPPED: &str = "NOT TESTED: ";
 const PROGRAMS: &[&str] = &[
     "curl",
     "fusermount3",
+    "git",
     "lrzip",
+    "mbuffer",
     "nbdinfo",
+    "nbdkit",
     "qemu-img",
+    "rsync",
     "xz",
     "zip",
 ];
