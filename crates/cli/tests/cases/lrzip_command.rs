@@ -4,6 +4,8 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 
+use refrain_testkit::scaled;
+
 use crate::support::{Case, REFRAIN, expect, mixture};
 
 /// Returns a case with links of all programs in `bin` and a file `x`, and the content of `x`.
@@ -189,7 +191,6 @@ fn both_ciphers_accept_passwords() {
     }
     let text = messages(&run(&case, "lrzip -t --encrypt=wrong x.lrz", 1));
     assert!(text.contains("password is wrong"), "{text}");
-    run(&case, "lrzip -d -o - --encrypt=secret x.lrz", 0);
     let line = "-tq x.lrz";
     let by_stdin = case.pipe(case.path("bin").join("lrzip"), line, b"secret\n");
     expect(by_stdin, 0, line);
@@ -200,9 +201,13 @@ fn both_ciphers_accept_passwords() {
     let differ = case.pipe(case.path("bin").join("lrzip"), twice, b"secret\nother\n");
     expect(differ, 1, twice);
     assert!(!case.exists("z.lrz"));
-    let same = case.pipe(case.path("bin").join("lrzip"), twice, b"secret\nsecret\n");
-    expect(same, 0, twice);
-    assert!(case.exists("z.lrz"));
+    // Each key takes a second.
+    if scaled(1) > 1 {
+        run(&case, "lrzip -d -o - --encrypt=secret x.lrz", 0);
+        let same = case.pipe(case.path("bin").join("lrzip"), twice, b"secret\nsecret\n");
+        expect(same, 0, twice);
+        assert!(case.exists("z.lrz"));
+    }
 }
 
 #[test]

@@ -13,7 +13,7 @@ use refrain::storage::{MemorySink, MemorySource, Source};
 use refrain::{
     Archive, Content, ErrorKind, Level, PasswordSource, ReadOptions, Result, Unwatched, verify,
 };
-use refrain_testkit::Rng;
+use refrain_testkit::{Rng, scaled};
 
 fn of_source(content: &[u8]) -> Content {
     file("", content).content
@@ -287,11 +287,13 @@ fn reads_encrypted_archives_only_with_their_password() {
         assert_eq!(opened.content_bytes, content.len() as u64);
         let error = verify(source, &read(b"Secret"), &Unwatched).expect_err("another password");
         assert_eq!(error.kind, ErrorKind::Usage, "{error}");
-        let (again, _) = packed(of_source(&content), &options).unwrap();
-        assert!(archive != again, "the salt is drawn anew");
-        let (empty, _) = packed(of_stream(b""), &options).unwrap();
-        let piped = verify(Box::new(Cursor::new(empty)), &read(b"secret"), &Unwatched);
-        assert_eq!(piped.unwrap().content_bytes, 0);
+        if cipher == LrzipCipher::Aes256Gcm || scaled(1) > 1 {
+            let (again, _) = packed(of_source(&content), &options).unwrap();
+            assert!(archive != again, "the salt is drawn anew");
+            let (empty, _) = packed(of_stream(b""), &options).unwrap();
+            let piped = verify(Box::new(Cursor::new(empty)), &read(b"secret"), &Unwatched);
+            assert_eq!(piped.unwrap().content_bytes, 0);
+        }
         for wrong in [&b""[..], &[b'x'; 504]] {
             let encryption = with(wrong);
             let options = LrzipOptions {
