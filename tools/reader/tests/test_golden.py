@@ -110,8 +110,12 @@ class Golden(unittest.TestCase):
             self.assertEqual(digest, expected)
 
     def test_archives(self) -> None:
-        paths = sorted((GOLDEN / "archives").glob("*/*.rfn"))
-        self.assertGreater(len(paths), 30)
+        # Those of levels have codecs that others have, and are read nightly.
+        is_nightly = int(os.environ.get("REFRAIN_TEST_SCALE", "1")) > 1
+        skipped = () if is_nightly else ("level-", "serve-")
+        found = sorted((GOLDEN / "archives").glob("*/*.rfn"))
+        paths = [path for path in found if not path.name.startswith(skipped)]
+        self.assertGreater(len(paths), 25)
         # The slowest codecs take most of the time: an archive is a job of its own.
         with ProcessPoolExecutor() as processes:
             for path, failure in zip(paths, processes.map(failure_of, paths), strict=True):
