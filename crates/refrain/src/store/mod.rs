@@ -17,6 +17,7 @@ pub(crate) mod lrzip;
 pub(crate) mod machine_code;
 pub(crate) mod memory;
 pub(crate) mod named_block;
+pub(crate) mod opened_code;
 pub(crate) mod page;
 pub(crate) mod pipe_copy;
 pub(crate) mod recovery_chain;

@@ -17,8 +17,8 @@ use crate::read::native::member_content::MemberContent;
 use crate::read::store_reader::Depth;
 use crate::read::tree::content::TreeContent;
 use crate::read::tree::frame_entries::FrameEntries;
-use crate::read::tree::opened_code::OpenedCode;
 use crate::read::work_meter::WorkMeter;
+use crate::store::opened_code::OpenedCode;
 
 /// Names what the hash of a layered tree's list is of.
 const LIST_CONTEXT: &str = "refrain 1.0 layered entries";

@@ -17,8 +17,8 @@ use crate::read::native::indexed::IndexedArchive;
 use crate::read::store_reader::Depth;
 use crate::read::tree::content::{TreeContent, check_inside};
 use crate::read::tree::frame_entries::FrameEntries;
-use crate::read::tree::opened_code::OpenedCode;
 use crate::read::work_meter::WorkMeter;
+use crate::store::opened_code::OpenedCode;
 
 /// The maximum content of an epoch whose blocks are looked up at once, in bytes. Ordinary epochs
 /// have less.

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::read::lost_entries::LostEntries;
 use crate::read::store_reader::Depth;
 use crate::read::tree::frame_entries::FrameEntries;
-use crate::read::tree::opened_code::OpenedCode;
+use crate::store::opened_code::OpenedCode;
 
 /// The content and entries of a tree member, read by many threads at once.
 pub(crate) trait TreeContent: Sync {

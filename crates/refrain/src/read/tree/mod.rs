@@ -6,7 +6,6 @@ pub(crate) mod decoded_frames;
 pub(crate) mod entry_data;
 pub(crate) mod entry_memory;
 pub(crate) mod frame_entries;
-pub(crate) mod opened_code;
 pub(crate) mod parallel;
 pub(crate) mod part;
 pub(crate) mod path_order;

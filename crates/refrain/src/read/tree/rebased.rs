@@ -35,15 +35,9 @@ impl<'a> RebasedFile<'a> {
     /// # Errors
     /// `Damaged` if the file is no program, and from reading its beginning.
     pub(crate) fn open(content: &'a dyn TreeContent, range: Range<u64>) -> Result<RebasedFile<'a>> {
-        let opened = content.opened_code();
-        let code = match opened.get(&range) {
-            Some(code) => code,
-            None => {
-                let code = Arc::new(find_code(content, &range)?);
-                opened.add(range.clone(), code.clone());
-                code
-            }
-        };
+        let code = content
+            .opened_code()
+            .get(&range, || find_code(content, &range))?;
         Ok(RebasedFile {
             content,
             range,

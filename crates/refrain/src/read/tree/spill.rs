@@ -17,9 +17,9 @@ use crate::read::store_reader::Depth;
 use crate::read::tree::content::{TreeContent, check_inside};
 use crate::read::tree::decoded_frames::DecodedFrames;
 use crate::read::tree::frame_entries::FrameEntries;
-use crate::read::tree::opened_code::OpenedCode;
 use crate::read::tree::path_order::path_order;
 use crate::store::frames::limits_for;
+use crate::store::opened_code::OpenedCode;
 use crate::store::sections::decode_entries;
 use crate::store::workspaces::new_workspace;
 

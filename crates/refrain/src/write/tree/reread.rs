@@ -15,6 +15,7 @@ use refrain_pool::Lock;
 use refrain_storage::{Source, read_full};
 
 use crate::store::machine_code::{header_bytes, read_converted};
+use crate::store::opened_code::OpenedCode;
 use crate::write::log_memory::LogMemory;
 use crate::write::text_pages::TextPages;
 use crate::write::tree::noted_code::NotedCode;
@@ -206,6 +207,7 @@ impl RereadLog {
             log: self.clone(),
             origin,
             code: NotedCode::new(code_memory),
+            opened_code: OpenedCode::default(),
         }
     }
 }
@@ -215,6 +217,7 @@ pub(crate) struct TreeContentSource {
     log: RereadLog,
     origin: RereadFrom,
     code: NotedCode,
+    opened_code: OpenedCode,
 }
 
 impl TreeContentSource {
@@ -240,9 +243,13 @@ impl TreeContentSource {
     /// Reads a part of a file whose code is rebased in the content, at `file`.
     fn read_rebased(&self, file: &Range<u64>, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let file_bytes = file.end - file.start;
-        let mut header = vec![0; header_bytes(file_bytes)];
-        self.read_original(file.start, &mut header)?;
-        let Some(code) = Code::find(&header) else {
+        let find = || {
+            let mut header = vec![0; header_bytes(file_bytes)];
+            self.read_original(file.start, &mut header)?;
+            Code::find(&header).ok_or_else(|| io::Error::other("no program any more"))
+        };
+        // The bytes of a file that was replaced differ from what was stored in either case.
+        let Ok(code) = self.opened_code.get(file, find) else {
             return self.read_original(offset, buffer);
         };
         let (mut count, length) = (buffer.len(), buffer.len());
@@ -250,7 +257,7 @@ impl TreeContentSource {
         let rebase = |code: &Code, at, part: &mut [u8]| {
             self.code.rebase(code, file.start, at, part);
         };
-        read_converted((&code, file_bytes), at, buffer, rebase, |at, part| {
+        read_converted((&*code, file_bytes), at, buffer, rebase, |at, part| {
             let missing = part.len() - self.read_original(file.start + at, part)?;
             count = length.saturating_sub(missing);
             Ok::<(), io::Error>(())

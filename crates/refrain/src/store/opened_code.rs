@@ -16,15 +16,23 @@ const OPENED_MAX: usize = 8;
 pub(crate) struct OpenedCode(Lock<VecDeque<(Range<u64>, Arc<Code>)>>);
 
 impl OpenedCode {
-    pub(crate) fn get(&self, file: &Range<u64>) -> Option<Arc<Code>> {
-        let opened = self.0.lock();
-        let found = opened.iter().find(|(range, _)| range == file);
-        found.map(|(_, code)| code.clone())
-    }
-
-    pub(crate) fn add(&self, file: Range<u64>, code: Arc<Code>) {
+    /// The code of `file`, a range of content, which `find` finds in its beginning if it is not
+    /// remembered.
+    ///
+    /// # Errors
+    /// From `find`.
+    pub(crate) fn get<E>(
+        &self,
+        file: &Range<u64>,
+        find: impl FnOnce() -> Result<Code, E>,
+    ) -> Result<Arc<Code>, E> {
+        if let Some((_, code)) = self.0.lock().iter().find(|(range, _)| range == file) {
+            return Ok(code.clone());
+        }
+        let code = Arc::new(find()?);
         let mut opened = self.0.lock();
         opened.truncate(OPENED_MAX - 1);
-        opened.push_front((file, code));
+        opened.push_front((file.clone(), code.clone()));
+        Ok(code)
     }
 }
