@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use refrain_codec::property::{check_filters, check_round_trip};
-use refrain_codec::{BlockPlan, Workspace, codecs};
+use refrain_codec::{BlockPlan, FilterPlan, Workspace, codecs};
 use refrain_fuzz::{Part, content};
 
 fuzz_target!(|input: (u8, u8, bool, Vec<(u8, u8)>, Vec<Part>)| {
@@ -17,7 +17,7 @@ fuzz_target!(|input: (u8, u8, bool, Vec<(u8, u8)>, Vec<Part>)| {
     let (least, most) = (*described.levels.start(), *described.levels.end());
     let level = least + i32::from(level) % (most - least + 1);
     let plan = BlockPlan {
-        filter_trial,
+        filters: if filter_trial { FilterPlan::Trial } else { FilterPlan::None },
         ..BlockPlan::plain(described.id, level)
     };
     check_round_trip(&mut Workspace::new(), &raw, &plan);

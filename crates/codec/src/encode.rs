@@ -261,15 +261,19 @@ fn choose_codec(
     };
     let mut part = std::mem::take(&mut workspace.sample);
     take_part(filtered, &mut part);
-    let sizes =
-        [planned, rival, lighter()].map(|choice| part_bytes(workspace, &part, &choice, plan));
+    let planned_bytes = part_bytes(workspace, &part, &planned, plan);
+    let rival_bytes = part_bytes(workspace, &part, &rival, plan);
+    let lighter_bytes = if planned == lighter() {
+        planned_bytes.clone()
+    } else {
+        part_bytes(workspace, &part, &lighter(), plan)
+    };
     // Only bytes with order-0 redundancy, and more of them than the part, gain from the whole; code
     // gains with both codecs.
     let gains = part.len() < filtered.len()
         && !filters.steps().any(FilterStep::is_for_branches)
         && entropy_bits(&histogram(&part)) < COMPRESSIBLE_BELOW_BITS;
     workspace.sample = part;
-    let [planned_bytes, rival_bytes, lighter_bytes] = sizes;
     let planned_bytes = planned_bytes?;
     let wanted = if gains {
         planned_bytes - planned_bytes / RIVAL_SAVING_ONE_IN

@@ -1,5 +1,6 @@
 //! The cheapest ways to the positions of a segment.
 
+use super::price::BIT;
 use super::symbols::{RECENT, RECENT_AT_START};
 
 /// What the coder knows at a position.
@@ -85,6 +86,16 @@ impl Arrivals {
         self.list
             .get(index)
             .filter(|arrival| arrival.cost < u32::MAX)
+    }
+
+    /// Whether some way reaches the next position at nearly the same cost: then it is not worth
+    /// while to go on from here (as in zstd's parser).
+    #[inline(always)]
+    pub(super) fn is_passed(&self, position: usize) -> bool {
+        let cost = |position: usize| self.get(self.places(position).start).map(|best| best.cost);
+        cost(position)
+            .zip(cost(position + 1))
+            .is_some_and(|(here, next)| next <= here + BIT / 2)
     }
 
     pub(super) fn position(&self, index: usize) -> usize {

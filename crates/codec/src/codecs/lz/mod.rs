@@ -2,7 +2,7 @@
 //! `docs/codec-lz.md` specifies everything that a decoder must know, and
 //! `tools/reader/refrain_reader/lz.py` is a decoder written from it.
 //!
-//! The encoder parses (`parse`, with `finder`, `arrivals` and `prices`) a segment at the prices of
+//! The encoder parses (`parse`, with `finder`, which is `trees` or `rows`, `arrivals` and `prices`) a segment at the prices of
 //! the present tables (`table`, `price`), writes it (`encode`) and parses the next. Both directions
 //! share `symbols`, `model`, `table` and `rans`.
 
@@ -15,10 +15,13 @@ mod parse;
 mod price;
 mod prices;
 mod rans;
+mod rows;
 mod symbols;
 mod table;
+mod trees;
 
 use decode::{Damage, Decoder};
+use finder::Search;
 use parse::Effort;
 use symbols::Contexts;
 
@@ -40,16 +43,17 @@ impl CodecId {
 }
 
 const fn effort(level: i32) -> Effort {
-    let (ways, ways_to_new, candidates) = match level {
-        ..=1 => (1, 1, 16),
-        2 => (2, 1, 32),
-        3 => (4, 3, 64),
-        _ => (8, 8, 256),
+    let (ways, ways_to_new, search) = match level {
+        ..=1 => (1, 1, Search::Rows),
+        2 => (1, 1, Search::Trees { candidates: 16 }),
+        3 => (2, 1, Search::Trees { candidates: 32 }),
+        4 => (4, 3, Search::Trees { candidates: 64 }),
+        _ => (8, 8, Search::Trees { candidates: 256 }),
     };
     Effort {
         ways,
         ways_to_new,
-        candidates,
+        search,
     }
 }
 
@@ -79,8 +83,8 @@ impl Codec for Lz {
             id: CodecId::LZ,
             name: "lz",
             summary: "nearly as dense as lzma, and decodes text about twice as fast",
-            levels: 1..=4,
-            default_level: 3,
+            levels: 1..=5,
+            default_level: 4,
         }
     }
 

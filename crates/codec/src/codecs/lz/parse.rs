@@ -1,7 +1,7 @@
 //! Chooses the matches of a segment: the cheapest way through it at the present prices.
 
 use super::arrivals::{Arrival, Arrivals, Context, StepKind};
-use super::finder::{Finder, Match, common};
+use super::finder::{Finder, Match, Search, common};
 use super::model::EncoderModel;
 use super::prices::Prices;
 use super::symbols::{
@@ -27,8 +27,9 @@ pub(super) struct Effort {
     pub ways: usize,
     /// Ways that are continued with new distances.
     pub ways_to_new: usize,
-    /// Candidates that the finder compares for each position.
-    pub candidates: u32,
+    /// How matches are found. With rows, positions inside a way that costs no more at the next
+    /// position are not continued.
+    pub search: Search,
 }
 
 /// A run of literals and a match after it.
@@ -76,7 +77,7 @@ struct Continuation {
 impl Parser {
     /// More than a parser takes, in bytes.
     pub(super) fn memory_bytes(raw_bytes: u64, effort: Effort) -> u64 {
-        Finder::memory_bytes(raw_bytes)
+        Finder::memory_bytes(raw_bytes, effort.search)
             + Arrivals::memory_bytes(SEGMENT_BYTES + 1, effort.ways)
             + Prices::MEMORY_BYTES
             + (64 << 10)
@@ -93,7 +94,7 @@ impl Parser {
             host,
             contexts,
             effort,
-            finder: Finder::new(host, raw_bytes, effort.candidates)?,
+            finder: Finder::new(host, raw_bytes, effort.search)?,
             arrivals: Arrivals::new(SEGMENT_BYTES.min(raw_bytes) + 1, effort.ways),
             prices: Prices::new(contexts),
             found: Vec::new(),
@@ -126,6 +127,10 @@ impl Parser {
             if position.is_multiple_of(POSITIONS) {
                 (self.host.check_in)();
             }
+            if self.effort.search == Search::Rows && self.arrivals.is_passed(offset) {
+                offset += 1;
+                continue;
+            }
             self.finder
                 .find(segment.raw, position, ENOUGH_BYTES, &mut found);
             long = self.long_match(segment, position, &found);
@@ -145,7 +150,7 @@ impl Parser {
                     (self.host.check_in)();
                 }
                 self.finder
-                    .find(segment.raw, skipped, ENOUGH_BYTES, &mut self.found);
+                    .skip(segment.raw, skipped, ENOUGH_BYTES, &mut self.found);
             }
             position += long.length as usize - 1;
         }
@@ -380,7 +385,7 @@ mod tests {
         for passage in passages.chunks(PASSAGE).rev() {
             raw.extend_from_slice(passage);
         }
-        let (contexts, effort) = (super::super::LARGEST_CONTEXTS, super::super::effort(1));
+        let (contexts, effort) = (super::super::LARGEST_CONTEXTS, super::super::effort(2));
         let mut parser = Parser::new(Host::default(), raw.len(), contexts, effort).unwrap();
         let model = EncoderModel::new(contexts);
         let mut sequences = Vec::new();
