@@ -85,7 +85,7 @@ fn measure(
     let plan = BlockPlan {
         codec,
         settings: Settings::level(level),
-        rival: None,
+        rivals: [None; 2],
         filters: FilterPlan::Trial,
         memory_limit_bytes: u64::MAX,
     };

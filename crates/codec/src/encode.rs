@@ -93,7 +93,7 @@ pub fn looks_incompressible(
 /// `UnsupportedCodec`.
 pub fn encode_memory_bytes(raw_length_bytes: u64, plan: &BlockPlan) -> Result<u64> {
     let mut codec_bytes = 0;
-    for choice in std::iter::once(plan.planned()).chain(plan.rival) {
+    for choice in std::iter::once(plan.planned()).chain(plan.rivals.into_iter().flatten()) {
         registry::by_id(choice.codec)?;
         let needed = fitting_bytes(&choice, raw_length_bytes, plan)
             .or_else(|| fitting_bytes(&lighter(), raw_length_bytes, plan));
@@ -248,7 +248,7 @@ fn run_codecs(
     store(workspace, raw, &Settings::default(), fallback, out)
 }
 
-/// The planned codec, its rival or the lighter one, whichever makes a part of the block smaller.
+/// The planned codec, a rival or the lighter one, whichever makes a part of the block smallest.
 fn choose_codec(
     workspace: &mut Workspace,
     filtered: &[u8],
@@ -256,20 +256,21 @@ fn choose_codec(
     plan: &BlockPlan,
 ) -> Result<TunedCodec> {
     let planned = plan.planned();
-    let Some(rival) = plan.rival else {
+    if plan.rivals.iter().all(Option::is_none) {
         return Ok(planned);
-    };
+    }
     let mut part = std::mem::take(&mut workspace.sample);
     take_part(filtered, &mut part);
     let planned_bytes = part_bytes(workspace, &part, &planned, plan);
-    let rival_bytes = part_bytes(workspace, &part, &rival, plan);
-    let lighter_bytes = if planned == lighter() {
-        planned_bytes.clone()
-    } else {
-        part_bytes(workspace, &part, &lighter(), plan)
-    };
+    let is_other = planned != lighter();
+    let others = plan
+        .rivals
+        .into_iter()
+        .flatten()
+        .chain(is_other.then(lighter));
+    let smallest = smallest_part(workspace, &part, others, plan);
     // Only bytes with order-0 redundancy, and more of them than the part, gain from the whole; code
-    // gains with both codecs.
+    // gains with all codecs.
     let gains = part.len() < filtered.len()
         && !filters.steps().any(FilterStep::is_for_branches)
         && entropy_bits(&histogram(&part)) < COMPRESSIBLE_BELOW_BITS;
@@ -280,11 +281,26 @@ fn choose_codec(
     } else {
         planned_bytes
     };
-    Ok(match (rival_bytes?, lighter_bytes?) {
-        (rival_bytes, lighter_bytes) if rival_bytes.min(lighter_bytes) >= wanted => planned,
-        (rival_bytes, lighter_bytes) if rival_bytes <= lighter_bytes => rival,
-        _ => lighter(),
-    })
+    Ok(smallest?
+        .filter(|&(bytes, _)| bytes < wanted)
+        .map_or(planned, |(_, choice)| choice))
+}
+
+/// The first of the choices that make the part smallest, and its size in bytes.
+fn smallest_part(
+    workspace: &mut Workspace,
+    part: &[u8],
+    choices: impl Iterator<Item = TunedCodec>,
+    plan: &BlockPlan,
+) -> Result<Option<(usize, TunedCodec)>> {
+    let mut smallest = None;
+    for choice in choices {
+        let bytes = part_bytes(workspace, part, &choice, plan)?;
+        if smallest.is_none_or(|(least, _)| bytes < least) {
+            smallest = Some((bytes, choice));
+        }
+    }
+    Ok(smallest)
 }
 
 /// The size of a part of a block after a codec; `usize::MAX` if the plan allows too little memory.

@@ -93,7 +93,7 @@ pub use id::CodecId;
 pub use library_memory::create_with_memory;
 pub use params::{MAX_PARAMS_BYTES, Params};
 #[cfg(not(target_family = "wasm"))]
-pub use plan::{BlockPlan, FilterPlan, TunedCodec};
+pub use plan::{BlockPlan, FilterPlan, Rivals, TunedCodec};
 pub use raw_length::MAX_RAW_LENGTH_BYTES;
 #[cfg(not(target_family = "wasm"))]
 pub use registry::{

@@ -24,6 +24,9 @@ pub enum FilterPlan {
     Fixed(FilterChain),
 }
 
+/// Codecs that compete with the planned one.
+pub type Rivals = [Option<TunedCodec>; 2];
+
 /// What `encode_block` does with one block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockPlan {
@@ -31,10 +34,10 @@ pub struct BlockPlan {
     pub codec: CodecId,
     /// Its tuning.
     pub settings: Settings,
-    /// Another codec, which is compared on a part of each block with the planned codec and the
+    /// Other codecs, which are compared on a part of each block with the planned codec and the
     /// lighter one to which blocks fall back. The one that makes the part smallest encodes the
     /// block.
-    pub rival: Option<TunedCodec>,
+    pub rivals: Rivals,
     /// The filters.
     pub filters: FilterPlan,
     /// The working memory that the codec may use in addition to the raw and compressed bytes.
@@ -48,7 +51,7 @@ impl BlockPlan {
         Self {
             codec,
             settings: Settings::level(level),
-            rival: None,
+            rivals: [None; 2],
             filters: FilterPlan::None,
             memory_limit_bytes: u64::MAX,
         }

@@ -33,22 +33,19 @@ pub(crate) fn take_sample(parts: &[&[u8]], sample: &mut Vec<u8>) {
     }
 }
 
-/// Two codecs are compared on this share (log2) of the block, within the bounds below, in a few
-/// long pieces: both find repeats in them, as in the block.
-const PART_SHARE_LOG: u32 = 4;
-const PART_MIN_BYTES: usize = 256 << 10;
-const PART_MAX_BYTES: usize = 1 << 20;
+/// Codecs are compared on so much of the block, in a few long pieces: all find repeats in them, as
+/// in the block.
+const PART_BYTES: usize = 1 << 20;
 const PART_PIECES: usize = 4;
 
 /// Copies the part of a block on which codecs are compared: all of a small block.
 pub(crate) fn take_part(raw: &[u8], part: &mut Vec<u8>) {
     part.clear();
-    let wanted = (raw.len() >> PART_SHARE_LOG).clamp(PART_MIN_BYTES, PART_MAX_BYTES);
-    if raw.len() <= wanted {
+    if raw.len() <= PART_BYTES {
         part.extend_from_slice(raw);
         return;
     }
-    let piece = wanted / PART_PIECES;
+    let piece = PART_BYTES / PART_PIECES;
     let stride = (raw.len() - piece) / (PART_PIECES - 1);
     for index in 0..PART_PIECES {
         let start = index * stride / PIECE_ALIGNMENT_BYTES * PIECE_ALIGNMENT_BYTES;

@@ -63,7 +63,7 @@ fn lengths_of_parameters_match_the_document() {
         let plan = BlockPlan {
             codec: CodecId(id),
             settings: Settings::default(),
-            rival: None,
+            rivals: [None; 2],
             filters: FilterPlan::None,
             memory_limit_bytes: u64::MAX,
         };

@@ -108,11 +108,14 @@ impl Tuning {
         if options.filters.is_some() && codec == CodecId::NONE {
             return Err(usage("filters need a codec".to_owned()));
         }
-        let of_row = row.rival.filter(|_| options.codec.is_none());
+        let may_compete = options.codec.is_none();
         let plan = |block_bytes: u64| BlockPlan {
             codec,
             settings,
-            rival: of_row.map(|(codec, level)| rival(codec, level, block_bytes)),
+            rivals: row.rivals.map(|of_row| {
+                let of_row = of_row.filter(|_| may_compete)?;
+                Some(rival(of_row.0, of_row.1, block_bytes))
+            }),
             filters: match options.filters {
                 Some(filters) => FilterPlan::Fixed(filters),
                 None if codec == CodecId::NONE => FilterPlan::None,
@@ -157,7 +160,7 @@ fn codec_memory_bytes(codec: CodecId, memory_bytes: u64) -> u64 {
     }
 }
 
-/// The codec that competes with the level's. With a dictionary of half a block it needs little more
+/// A codec that competes with the level's. With a dictionary of half a block LZMA needs little more
 /// memory, so that two encoders fit: 490 MB of programs at level 8 take 107.8 MB instead of 107.5.
 fn rival(codec: CodecId, level: i32, block_bytes: u64) -> TunedCodec {
     TunedCodec {

@@ -20,7 +20,7 @@ use crate::workspace::Workspace;
 
 fn plan(codec: CodecId, level: i32) -> BlockPlan {
     BlockPlan {
-        rival: None,
+        rivals: [None; 2],
         filters: FilterPlan::Trial,
         ..BlockPlan::plain(codec, level)
     }
@@ -180,7 +180,7 @@ fn uses_filters_that_help() {
         let (block, data) = check_round_trip(&mut Workspace::new(), &raw, &plan);
         assert_eq!(block.filters.steps().next(), expected.1, "{name}");
         let plain = BlockPlan {
-            rival: None,
+            rivals: [None; 2],
             filters: FilterPlan::None,
             ..plan
         };
@@ -198,10 +198,13 @@ fn uses_filters_that_help() {
 #[test]
 fn any_saving_selects_the_rival_for_code() {
     let plan = BlockPlan {
-        rival: Some(TunedCodec {
-            codec: CodecId::BWT,
-            settings: Settings::level(1),
-        }),
+        rivals: [
+            Some(TunedCodec {
+                codec: CodecId::BWT,
+                settings: Settings::level(1),
+            }),
+            None,
+        ],
         ..plan(CodecId::BWT2, 1)
     };
     let mut code = test_data::x86_64_code(2 << 20, 1);

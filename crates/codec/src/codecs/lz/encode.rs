@@ -11,7 +11,9 @@ use super::symbols::{
 use crate::host::Host;
 
 /// A new match of two bytes takes eight steps.
-const STEPS_PER_BYTE_MAX: u64 = 4;
+const COMMAND_STEPS_PER_BYTE_MAX: usize = 4;
+/// A symbol, after an escape where it is new.
+const LITERAL_STEPS_PER_BYTE_MAX: usize = 2;
 /// The state for commands, and for what follows them. Literals alternate.
 const FIRST: u8 = 0;
 const SECOND: u8 = 1;
@@ -19,9 +21,9 @@ const SECOND: u8 = 1;
 /// More than an encoder takes, in bytes.
 pub(super) fn memory_bytes(raw_bytes: u64, effort: Effort, contexts: Contexts) -> u64 {
     let chunk = raw_bytes.min(CHUNK_BYTES as u64);
-    // Lists of steps grow to twice their length, and are copied then.
-    let steps = 3 * STEPS_PER_BYTE_MAX * chunk * size_of::<(u8, Step)>() as u64;
-    let words = 2 * STEPS_PER_BYTE_MAX * chunk;
+    let steps_per_byte = (COMMAND_STEPS_PER_BYTE_MAX + LITERAL_STEPS_PER_BYTE_MAX) as u64;
+    let steps = steps_per_byte * chunk * size_of::<(u8, Step)>() as u64;
+    let words = 2 * COMMAND_STEPS_PER_BYTE_MAX as u64 * chunk;
     Parser::memory_bytes(raw_bytes, effort) + model_memory_bytes(contexts) + steps + words
 }
 
@@ -36,7 +38,7 @@ pub(super) fn encode(
     out: &mut Vec<u8>,
 ) -> Option<()> {
     let mut parser = Parser::new(host, raw.len(), contexts, effort)?;
-    let mut writer = Writer::new(contexts);
+    let mut writer = Writer::new(raw.len().min(CHUNK_BYTES), contexts)?;
     let mut sequences = Vec::new();
     let mut words = Vec::new();
     let limit = out.len() + limit_bytes;
@@ -74,16 +76,23 @@ struct Writer {
 }
 
 impl Writer {
-    fn new(contexts: Contexts) -> Self {
-        Self {
+    /// A writer for chunks of at most `chunk_bytes`; `None` if there is not enough memory.
+    fn new(chunk_bytes: usize, contexts: Contexts) -> Option<Self> {
+        let steps = |per_byte_max: usize| {
+            let mut steps = Vec::new();
+            // Growth would copy it, and take three times as much.
+            steps.try_reserve_exact(chunk_bytes * per_byte_max).ok()?;
+            Some(steps)
+        };
+        Some(Self {
             contexts,
             model: EncoderModel::new(contexts),
-            commands: Vec::new(),
-            literals: Vec::new(),
+            commands: steps(COMMAND_STEPS_PER_BYTE_MAX)?,
+            literals: steps(LITERAL_STEPS_PER_BYTE_MAX)?,
             literal_state: FIRST,
             command_context: usize::from(Context::START.command),
             last_distance: Context::START.recent[0],
-        }
+        })
     }
 
     /// Writes a sequence from `written` on, which becomes its end.
