@@ -85,7 +85,7 @@ fn every_filter_has_a_module_that_undoes_it() {
         let module = Module::new(decoder.module).unwrap();
         let raw = [noise(5000, u64::from(id)), vec![0xE8; 40_000]].concat();
         let mut filtered = raw.clone();
-        step.encode(Host::default(), &mut filtered);
+        step.encode(Host::default(), &mut filtered).unwrap();
         let mut undone = vec![0; raw.len()];
         let limits = limits_of(decoder, raw.len());
         let result = module.decode(&[step.param()], &filtered, &mut undone, limits);

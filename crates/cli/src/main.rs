@@ -36,7 +36,7 @@
 //!
 //! [`inherited`], [`inherited_sockets`], [`standard`]
 //! what the process inherits; its standard streams
-//! | [`plugins`] | codecs in libraries that the command line names |
+//! | [`plugins`] | codecs and filters in libraries that the command line names |
 //! | [`machine`] | the profile of this machine |
 //! | [`wall_clock`] | the time of day |
 //!

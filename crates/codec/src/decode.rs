@@ -12,9 +12,9 @@ use crate::workspace::Workspace;
 /// `out` for the next block: then nothing is allocated or cleared.
 ///
 /// # Errors
-/// `RawLength` and `OutOfMemory` before any work; `UnsupportedCodec`, `Description`, `Damaged` and
-/// `Length` when `data` does not decode to exactly the stated length. `out` is then empty. It never
-/// grows beyond `raw_length_bytes`.
+/// `RawLength` and `OutOfMemory` before any work; `UnsupportedCodec`, `Description`, `Damaged`,
+/// `Length` and `FilterFailed` when `data` does not decode to exactly the stated length. `out` is
+/// then empty. It never grows beyond `raw_length_bytes`.
 pub fn decode(
     workspace: &mut Workspace,
     description: &BlockDescription,
@@ -46,14 +46,14 @@ pub fn decode_into(
     let codec = registry::by_id(description.codec)?;
     codec.check_params(&description.params, out.len() as u64)?;
     codec.decode(workspace, &description.params, data, out)?;
-    description.filters.decode(workspace.host, out);
-    Ok(())
+    description.filters.decode(workspace.host, out)
 }
 
 /// Decodes the first `prefix_bytes` of a block (all of it when it is shorter) into `out`, whose
 /// former content is overwritten. Does no more work than the codec's granularity requires: a few
 /// bytes for lz4, deflate, lzma, ppmd and cm; 128 KiB for zstd; up to 900 kB for bzip2. bwt and
-/// bwt2 decode the whole block and save only a part of the inverse transform.
+/// bwt2 decode the whole block and save only a part of the inverse transform. Filters of plug-ins
+/// need the whole block.
 ///
 /// May miss damage after the prefix; the checksum of the frame does not.
 ///
@@ -83,14 +83,10 @@ pub fn decode_prefix(
         .check_params(&description.params, raw_length_bytes)
         .and_then(|()| {
             codec.decode_prefix(workspace, &description.params, data, raw_length_bytes, out)
-        });
-    if result.is_err() {
-        out.clear();
-        return result;
-    }
-    description.filters.decode(workspace.host, out);
-    out.truncate(prefix);
-    Ok(())
+        })
+        .and_then(|()| description.filters.decode(workspace.host, out));
+    out.truncate(if result.is_ok() { prefix } else { 0 });
+    result
 }
 
 /// Decodes as much as possible of a damaged block, whose `data` may be cut off or wrong, into
@@ -115,7 +111,8 @@ pub fn decode_damaged(
     codec.check_params(&description.params, raw_length_bytes)?;
     resize(workspace.host, description, out, length)?;
     codec.decode_damaged(workspace, &description.params, data, out);
-    description.filters.decode(workspace.host, out);
+    // As codecs, one that fails may have restored a part.
+    let _ = description.filters.decode(workspace.host, out);
     Ok(())
 }
 
@@ -127,7 +124,8 @@ pub fn decode_memory_bytes(description: &BlockDescription, raw_length_bytes: u64
     check_raw_length(raw_length_bytes)?;
     let codec = registry::by_id(description.codec)?;
     codec.check_params(&description.params, raw_length_bytes)?;
-    Ok(codec.decode_memory_bytes(raw_length_bytes, &description.params))
+    let codec_bytes = codec.decode_memory_bytes(raw_length_bytes, &description.params);
+    Ok(codec_bytes.max(description.filters.memory_bytes()))
 }
 
 /// Sets the length of `out` without clearing bytes that will be overwritten.

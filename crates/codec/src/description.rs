@@ -22,16 +22,19 @@ pub enum FallbackReason {
     MemoryLimit = 4,
     /// A lighter codec was used because the planned one failed.
     CodecFailed = 5,
+    /// The filter of a plug-in failed, so there are no filters.
+    FilterFailed = 6,
 }
 
 impl FallbackReason {
     /// All reasons, by rising number.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Incompressible,
         Self::NotSmaller,
         Self::SettingsReduced,
         Self::MemoryLimit,
         Self::CodecFailed,
+        Self::FilterFailed,
     ];
 
     /// The stored number, 1 and above. In an archive, 0 means no fallback.
@@ -57,6 +60,7 @@ impl FallbackReason {
             Self::SettingsReduced => "settings reduced for memory",
             Self::MemoryLimit => "memory limit",
             Self::CodecFailed => "codec failed",
+            Self::FilterFailed => "filter failed",
         }
     }
 }
@@ -156,9 +160,9 @@ mod tests {
     #[test]
     fn fallback_numbers_do_not_change() {
         let numbers: Vec<u8> = FallbackReason::ALL.iter().map(|r| r.number()).collect();
-        assert_eq!(numbers, [1, 2, 3, 4, 5]);
+        assert_eq!(numbers, [1, 2, 3, 4, 5, 6]);
         assert_eq!(FallbackReason::from_number(0), None);
-        assert_eq!(FallbackReason::from_number(6), None);
+        assert_eq!(FallbackReason::from_number(7), None);
     }
 
     #[test]

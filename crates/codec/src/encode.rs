@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::filter::candidates::select_candidates;
 use crate::filter::chain::FilterChain;
 use crate::filter::step::FilterStep;
+use crate::host::Host;
 use crate::id::CodecId;
 use crate::params::Params;
 use crate::plan::{BlockPlan, FilterPlan, TunedCodec};
@@ -46,8 +47,8 @@ const FULL_PASS_SAVING_LOG: u32 = 8;
 ///
 /// # Errors
 /// `RawLength`, `UnsupportedCodec`, `Setting`, and `OutOfMemory` if the system refuses memory: a
-/// caller may try again. `out` is then unchanged. A codec that fails, or needs more memory than the
-/// plan allows, is not an error: see `FallbackReason`.
+/// caller may try again. `out` is then unchanged. A codec or filter that fails, or needs more
+/// memory than the plan allows, is not an error: see `FallbackReason`.
 pub fn encode_block(
     workspace: &mut Workspace,
     raw: &[u8],
@@ -99,9 +100,24 @@ pub fn encode_memory_bytes(raw_length_bytes: u64, plan: &BlockPlan) -> Result<u6
             .or_else(|| fitting_bytes(&lighter(), raw_length_bytes, plan));
         codec_bytes = codec_bytes.max(needed.unwrap_or(0));
     }
-    let is_filtered = plan.filters != FilterPlan::None;
-    let filtered = if is_filtered { raw_length_bytes } else { 0 };
-    Ok(codec_bytes + filtered)
+    let (filtered_bytes, filter_bytes) = match plan.filters {
+        FilterPlan::None => (0, 0),
+        FilterPlan::Trial => (raw_length_bytes, 0),
+        FilterPlan::Fixed(filters) => {
+            let own_bytes = filter_bytes(&filters, raw_length_bytes);
+            let is_used = own_bytes <= plan.memory_limit_bytes;
+            (raw_length_bytes, if is_used { own_bytes } else { 0 })
+        }
+    };
+    // The filters have done their work before the codec begins.
+    Ok(filtered_bytes.saturating_add(codec_bytes.max(filter_bytes)))
+}
+
+/// The memory to apply filters, without the filtered bytes: that of a plug-in, and the bytes that
+/// come back from it.
+fn filter_bytes(filters: &FilterChain, raw_length_bytes: u64) -> u64 {
+    let undone_bytes = if filters.has_plugin() { raw_length_bytes } else { 0 };
+    filters.memory_bytes().saturating_add(undone_bytes)
 }
 
 /// Whether the planned codec itself, perhaps with smaller settings, fits in the memory limit of the
@@ -144,13 +160,45 @@ fn encode_checked(
         return run_codecs(workspace, raw, raw, filters, plan, out);
     }
     let mut filtered = std::mem::take(&mut workspace.filtered);
-    filtered.clear();
-    reserve(plan.codec, &mut filtered, raw.len())?;
-    workspace.host.append(&mut filtered, raw);
-    filters.encode(workspace.host, &mut filtered);
-    let result = run_codecs(workspace, raw, &filtered, filters, plan, out);
+    let result = match apply_filters(workspace.host, raw, filters, plan, &mut filtered)? {
+        None => run_codecs(workspace, raw, &filtered, filters, plan, out),
+        Some(reason) => {
+            let plain = run_codecs(workspace, raw, raw, FilterChain::EMPTY, plan, out);
+            plain.map(|block| BlockDescription {
+                fallback: Some(reason),
+                ..block
+            })
+        }
+    };
     workspace.filtered = filtered;
     result
+}
+
+/// Filters a copy of the block, and undoes what a plug-in did: whatever it has wrong must not cost
+/// anybody the data. Returns why the block has to do without filters, if it has to.
+fn apply_filters(
+    host: Host,
+    raw: &[u8],
+    filters: FilterChain,
+    plan: &BlockPlan,
+    filtered: &mut Vec<u8>,
+) -> Result<Option<FallbackReason>> {
+    if filter_bytes(&filters, raw.len() as u64) > plan.memory_limit_bytes {
+        return Ok(Some(FallbackReason::MemoryLimit));
+    }
+    filtered.clear();
+    reserve(plan.codec, filtered, raw.len())?;
+    host.append(filtered, raw);
+    let encoded = filters.encode(host, filtered);
+    if !filters.has_plugin() {
+        return encoded.map(|()| None);
+    }
+    let mut undone = Vec::new();
+    reserve(plan.codec, &mut undone, raw.len())?;
+    host.append(&mut undone, filtered);
+    let decoded = encoded.and_then(|()| filters.decode(host, &mut undone));
+    let is_right = decoded.is_ok() && undone == raw;
+    Ok((!is_right).then_some(FallbackReason::FilterFailed))
 }
 
 /// Whether the sample is incompressible and, for slow codecs, the whole block in a quick full pass.
@@ -191,7 +239,7 @@ fn choose_filters_for(workspace: &mut Workspace, sample: &[u8]) -> Result<Filter
         let mut filtered = std::mem::take(&mut workspace.sample_filtered);
         filtered.clear();
         filtered.extend_from_slice(sample);
-        step.encode(workspace.host, &mut filtered);
+        step.encode(workspace.host, &mut filtered)?;
         let bytes = quick_bytes(workspace, &filtered);
         workspace.sample_filtered = filtered;
         let bytes = bytes?;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::id::CodecId;
+use crate::id::{CodecId, PLUGIN_FILTERS};
 
 /// The result of functions of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -19,6 +19,8 @@ pub enum Error {
     UnsupportedFilter(u8),
     /// A plug-in has a number or name that no plug-in can have, or that another codec has.
     PluginNumber(CodecId),
+    /// As `PluginNumber`, for a filter.
+    PluginFilterNumber(u8),
     /// A setting is out of the range that the codec accepts.
     Setting {
         /// The codec.
@@ -87,6 +89,15 @@ pub enum Error {
         /// The message of the library.
         cause: &'static str,
     },
+    /// The filter of a plug-in failed.
+    FilterFailed {
+        /// Its number.
+        id: u8,
+        /// Its name.
+        name: &'static str,
+        /// What it did.
+        cause: &'static str,
+    },
 }
 
 impl fmt::Display for Error {
@@ -105,6 +116,13 @@ impl fmt::Display for Error {
                 id.0,
                 CodecId::PLUGINS.start(),
                 CodecId::PLUGINS.end()
+            ),
+            Self::PluginFilterNumber(id) => write!(
+                f,
+                "the plug-in's number {id} or its name is another filter's, or not one for \
+                 plug-ins ({} to {})",
+                PLUGIN_FILTERS.start(),
+                PLUGIN_FILTERS.end()
             ),
             Self::Setting {
                 codec,
@@ -149,6 +167,7 @@ impl fmt::Display for Error {
                 wanted_bytes,
             } => write!(f, "{codec}: cannot allocate about {wanted_bytes} bytes"),
             Self::Encoder { codec, cause } => write!(f, "{codec}: cannot compress: {cause}"),
+            Self::FilterFailed { id, name, cause } => write!(f, "filter {id} '{name}': {cause}"),
         }
     }
 }

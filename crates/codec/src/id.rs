@@ -1,4 +1,4 @@
-//! Numbers of codecs, as archives store them.
+//! Numbers of codecs, and of filters of plug-ins, as archives store them.
 
 use std::ops::RangeInclusive;
 
@@ -28,6 +28,9 @@ impl CodecId {
         Self::PLUGINS.contains(&self.0)
     }
 }
+
+/// The first and the last number of filters of plug-ins.
+pub(crate) const PLUGIN_FILTERS: RangeInclusive<u8> = 0xE0..=0xFF;
 
 /// A build for WebAssembly has no table of names.
 #[cfg(target_family = "wasm")]

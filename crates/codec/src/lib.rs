@@ -86,7 +86,8 @@ pub use encode::{encode_block, encode_memory_bytes, fits_memory, looks_incompres
 pub use error::{Error, Result};
 pub use filter::arm64_decode_at;
 pub use filter::chain::{FilterChain, MAX_FILTERS};
-pub use filter::expression::FilterTextError;
+pub use filter::expression::{FilterTextError, filter_name, register_plugin_filter};
+pub use filter::plugin::{FilterDescription, PluginFilter};
 pub use filter::step::FilterStep;
 pub use host::Host;
 pub use id::CodecId;

@@ -58,10 +58,9 @@ decoders! {
 /// Undoes the filter with this number and parameter in a whole block.
 ///
 /// # Errors
-/// As [`FilterStep::new`].
+/// As [`FilterStep::new`] and [`FilterStep::decode`].
 pub fn undo_filter(id: u8, param: u8, bytes: &mut [u8]) -> Result<()> {
-    FilterStep::new(id, param)?.decode(Host::default(), bytes);
-    Ok(())
+    FilterStep::new(id, param)?.decode(Host::default(), bytes)
 }
 
 #[cfg(not(target_family = "wasm"))]

@@ -77,6 +77,9 @@ fn lengths_of_parameters_match_the_document() {
 #[test]
 fn numbers_names_and_parameters_of_filters_match_the_document() {
     let rows = rows("| filter id | name |");
+    let plugins = FilterStep::PLUGINS;
+    let plugins = format!("{}–{}", plugins.start(), plugins.end());
+    assert!(rows.iter().any(|row| row[0] == plugins), "no row {plugins}");
     for id in 0..=u8::MAX {
         let parameters: Vec<u8> = (0..=u8::MAX)
             .filter(|&parameter| FilterStep::new(id, parameter).is_ok())

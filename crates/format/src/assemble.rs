@@ -10,7 +10,7 @@ use crate::archive::ArchiveHeader;
 use crate::block::BlockHeader;
 use crate::block_hash::BlockHash;
 use crate::constants::{FRAME_HEADER_BYTES, FrameKind, MAGIC, TAIL_BYTES};
-use crate::decoder::DecoderHeader;
+use crate::decoder::{DecoderHeader, DecoderRole};
 use crate::end::{ArchiveEnd, ExtentTotals, Tail};
 use crate::entries::EntriesHeader;
 use crate::error::{FormatError, Result};
@@ -180,13 +180,13 @@ impl ArchiveAssembler {
         self.decoder_frame(&header.to_payload(module)?)
     }
 
-    /// Adds a frame that says that a codec is that of a plug-in. Returns it.
+    /// Adds a frame that says that a codec or filter is that of a plug-in. Returns it.
     ///
     /// # Errors
     /// The frame is not allowed here; no plug-in can have this name.
-    pub fn plugin(&mut self, codec: u16, name: &str) -> Result<Vec<u8>> {
+    pub fn plugin(&mut self, role: DecoderRole, name: &str) -> Result<Vec<u8>> {
         let back_bytes = self.decoder_back_bytes();
-        self.decoder_frame(&DecoderHeader::plugin_payload(codec, name, back_bytes)?)
+        self.decoder_frame(&DecoderHeader::plugin_payload(role, name, back_bytes)?)
     }
 
     fn decoder_back_bytes(&self) -> u64 {

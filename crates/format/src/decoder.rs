@@ -100,17 +100,17 @@ impl DecoderHeader {
         Ok((back_bytes, header.map(|header| (header, data))))
     }
 
-    /// The codec and the name of the plug-in that this payload of a Decoder frame says is needed;
-    /// `None` if it says something else.
+    /// The codec or filter and the name of its plug-in, if this payload of a Decoder frame says
+    /// which one is needed; `None` if it says something else.
     ///
     /// # Errors
     /// Values out of range.
-    pub fn parse_plugin(payload: &[u8]) -> Result<Option<(u16, &str)>> {
+    pub fn parse_plugin(payload: &[u8]) -> Result<Option<(DecoderRole, &str)>> {
         let (machine, header, data) = parse(payload)?;
         let name = std::str::from_utf8(data).ok();
         let name = name.filter(|name| is_plugin_name(name.as_bytes()));
         Ok(match (machine, header.map(|header| header.role), name) {
-            (PLUGIN, Ok(DecoderRole::Codec(number)), Some(name)) => Some((number, name)),
+            (PLUGIN, Ok(role), Some(name)) => Some((role, name)),
             _ => None,
         })
     }
@@ -124,12 +124,12 @@ impl DecoderHeader {
         Ok(self.payload(MACHINE, module))
     }
 
-    /// The payload that says that a codec is that of the plug-in with this name, behind another
-    /// frame at this distance.
+    /// The payload that says that a codec or filter is that of the plug-in with this name, behind
+    /// another frame at this distance.
     ///
     /// # Errors
     /// No plug-in can have this name.
-    pub fn plugin_payload(codec: u16, name: &str, back_bytes: u64) -> Result<Vec<u8>> {
+    pub fn plugin_payload(role: DecoderRole, name: &str, back_bytes: u64) -> Result<Vec<u8>> {
         if !is_plugin_name(name.as_bytes()) {
             return Err(FormatError::Value {
                 what: "length of a plug-in's name",
@@ -139,7 +139,7 @@ impl DecoderHeader {
         }
         let header = Self {
             back_bytes,
-            role: DecoderRole::Codec(codec),
+            role,
             memory_pages_max: 0,
             steps_per_byte_max: 0,
             module_hash: content_hash(name.as_bytes()),
@@ -259,17 +259,18 @@ mod tests {
 
     #[test]
     fn a_plugin_is_named() {
-        let payload = DecoderHeader::plugin_payload(65_024, "runs", 300).unwrap();
-        assert_eq!(
-            DecoderHeader::parse_plugin(&payload),
-            Ok(Some((65_024, "runs")))
-        );
-        // Readers without plug-ins go on to the frame before.
-        assert_eq!(DecoderHeader::parse(&payload), Ok((300, None)));
+        let mut payload = Vec::new();
+        for role in [DecoderRole::Filter(224), DecoderRole::Codec(65_024)] {
+            payload = DecoderHeader::plugin_payload(role, "runs", 300).unwrap();
+            let named = DecoderHeader::parse_plugin(&payload);
+            assert_eq!(named, Ok(Some((role, "runs"))));
+            // Readers without plug-ins go on to the frame before.
+            assert_eq!(DecoderHeader::parse(&payload), Ok((300, None)));
+        }
         let module = sample(DecoderRole::Codec(1)).to_payload(b"runs").unwrap();
         assert_eq!(DecoderHeader::parse_plugin(&module), Ok(None));
         for name in ["", "Runs", "a b", "a-name-of-more-than-31-characters"] {
-            assert!(DecoderHeader::plugin_payload(65_024, name, 0).is_err());
+            assert!(DecoderHeader::plugin_payload(DecoderRole::Codec(1), name, 0).is_err());
             let mut other = payload.clone();
             other.truncate(payload.len() - 4);
             other.extend(name.bytes());

@@ -1,9 +1,10 @@
-/* A codec for Refrain in a shared library. See docs/plugins.md.
+/* A codec or a filter for Refrain in a shared library. See docs/plugins.md.
  *
- * The library exports one function, refrain_plugin(), that returns a description which stays valid
- * and unchanged while the library is loaded. All functions may be called from several threads at
- * once. They must not write outside the buffers that they are given, unwind, or keep a pointer.
- * There is no sandbox: a plug-in can do whatever the program can. */
+ * The library exports one function, refrain_plugin() for a codec or refrain_filter_plugin() for a
+ * filter, that returns a description which stays valid and unchanged while the library is loaded.
+ * All functions may be called from several threads at once. They must not write outside the buffers
+ * that they are given, unwind, or keep a pointer. There is no sandbox: a plug-in can do whatever the
+ * program can. */
 #ifndef REFRAIN_PLUGIN_H
 #define REFRAIN_PLUGIN_H
 
@@ -17,9 +18,13 @@ extern "C" {
 /* The version of this interface. */
 #define REFRAIN_PLUGIN_ABI 1
 
-/* The numbers that plug-ins may have. Archives record number and name. */
+/* The numbers that codecs may have. Archives record number and name. */
 #define REFRAIN_PLUGIN_NUMBER_FIRST 65024
 #define REFRAIN_PLUGIN_NUMBER_LAST 65279
+
+/* The numbers that filters may have. */
+#define REFRAIN_FILTER_PLUGIN_NUMBER_FIRST 224
+#define REFRAIN_FILTER_PLUGIN_NUMBER_LAST 255
 
 /* What functions return instead of a length. */
 #define REFRAIN_PLUGIN_FAILED (-1)
@@ -46,6 +51,29 @@ typedef struct refrain_plugin_description {
 } refrain_plugin_description;
 
 const refrain_plugin_description *refrain_plugin(void);
+
+typedef struct refrain_filter_plugin_description {
+    /* REFRAIN_PLUGIN_ABI. */
+    uint32_t abi;
+    /* The number of the filter in archives. */
+    uint32_t number;
+    /* Its name, as that of a codec. */
+    const char *name;
+    /* The parameters that it may be given, of 0 to 255. Without any, both are 0. */
+    uint32_t parameter_min;
+    uint32_t parameter_max;
+    /* The memory that either function needs at most for any block, in bytes, without the bytes. */
+    uint64_t memory_bytes;
+    /* Changes 1 to 2^30 bytes in place, so that a codec makes less of them. Returns their number, or
+     * a negative number if it cannot; Refrain then uses no filter. The same bytes and parameter must
+     * always give the same bytes. */
+    int64_t (*encode)(uint8_t *bytes, size_t bytes_count, uint32_t parameter);
+    /* Undoes that in place. The bytes may be anything. Returns their number, or a negative number if
+     * they are damaged. */
+    int64_t (*decode)(uint8_t *bytes, size_t bytes_count, uint32_t parameter);
+} refrain_filter_plugin_description;
+
+const refrain_filter_plugin_description *refrain_filter_plugin(void);
 
 #ifdef __cplusplus
 }

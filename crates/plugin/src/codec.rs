@@ -1,16 +1,12 @@
 //! The codec of a plug-in.
 
-use std::path::Path;
-use std::sync::Arc;
-
 use refrain_codec::{
     Codec, CodecDescription, CodecId, Error as CodecError, OnIncompressible, Params, Settings,
-    Workspace, register_plugin,
+    Workspace,
 };
-use refrain_sync::{Mutex, lock};
 
-use crate::error::Error;
-use crate::library::Loaded;
+use crate::current::{Current, kept};
+use crate::library::LoadedCodec;
 
 /// The levels of every plug-in.
 const LEVELS: std::ops::RangeInclusive<i32> = 1..=9;
@@ -19,76 +15,36 @@ const DEFAULT_LEVEL: i32 = 5;
 /// What a call is expected to do at least: longer ones are made aside.
 const MEGABYTES_PER_SECOND: usize = 100;
 
-/// A plug-in that may be replaced by a later version of itself.
 #[derive(Debug)]
-pub struct Plugin {
+pub(crate) struct CodecPlugin {
     id: CodecId,
     name: &'static str,
-    loaded: Mutex<Arc<Loaded>>,
+    current: Current<LoadedCodec>,
 }
 
-impl Plugin {
-    /// Loads a library.
-    ///
-    /// # Errors
-    /// All but `Taken`, `Different` and `Sample`.
-    pub fn load(path: &Path) -> Result<Plugin, Error> {
-        let loaded = Loaded::open(path)?;
-        let id = CodecId(loaded.number);
-        if !id.is_plugin() {
-            let cause = "its number is not one for plug-ins";
-            return Err(Error::Description { cause });
+impl CodecPlugin {
+    pub(crate) fn new(loaded: LoadedCodec) -> CodecPlugin {
+        CodecPlugin {
+            id: CodecId(loaded.number),
+            name: kept(&loaded.name),
+            current: Current::new(loaded),
         }
-        Ok(Plugin {
-            id,
-            // For the rest of the process, as its number is: there are few.
-            name: Box::leak(loaded.name.clone().into_boxed_str()),
-            loaded: Mutex::new(Arc::new(loaded)),
-        })
     }
 
-    /// Adds the codec to those of the process.
-    ///
-    /// # Errors
-    /// `Taken`.
-    pub fn register(self) -> Result<&'static Plugin, Error> {
-        let plugin: &'static Plugin = Box::leak(Box::new(self));
-        register_plugin(plugin).map_err(Error::Taken)?;
-        Ok(plugin)
-    }
-
-    /// Uses a later version of the library from now on. Calls that have begun end in the old one.
-    ///
-    /// # Errors
-    /// As [`Plugin::load`], and `Different`: the old one stays.
-    pub fn replace_by(&self, path: &Path) -> Result<(), Error> {
-        let new = Loaded::open(path)?;
-        if (CodecId(new.number), new.name.as_str()) != (self.id, self.name) {
-            return Err(Error::Different { name: self.name });
-        }
-        let old = std::mem::replace(&mut *lock(&self.loaded), Arc::new(new));
-        // Unloads it, if no call is in it.
-        drop(old);
-        Ok(())
-    }
-
-    /// Its name, which archives record.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
+    pub(crate) fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Its number in archives.
-    #[must_use]
-    pub fn number(&self) -> u16 {
-        self.id.0
+    /// Takes a later version, if it is one.
+    pub(crate) fn replace_by(&self, new: LoadedCodec) -> bool {
+        let is_same = (CodecId(new.number), new.name.as_str()) == (self.id, self.name);
+        if is_same {
+            self.current.set(new);
+        }
+        is_same
     }
 
-    fn current(&self) -> Arc<Loaded> {
-        Arc::clone(&lock(&self.loaded))
-    }
-
-    fn decoded(&self, loaded: &Loaded, data: &[u8], out: &mut [u8]) -> Result<(), CodecError> {
+    fn decoded(&self, loaded: &LoadedCodec, data: &[u8], out: &mut [u8]) -> Result<(), CodecError> {
         let found = loaded.decode(data, out);
         match u64::try_from(found) {
             Ok(found) if found == out.len() as u64 => Ok(()),
@@ -128,7 +84,7 @@ impl Plugin {
     /// Encodes at the end of `out`, and decodes it again: whatever a plug-in has wrong must not
     /// cost anybody the data.
     fn encoded(&self, raw: &[u8], level: i32, out: &mut Vec<u8>) -> Result<(), CodecError> {
-        let (loaded, start) = (self.current(), out.len());
+        let (loaded, start) = (self.current.get(), out.len());
         if out.try_reserve_exact(raw.len()).is_err() {
             return Err(CodecError::OutOfMemory {
                 codec: self.id,
@@ -153,7 +109,7 @@ impl Plugin {
     }
 }
 
-impl Codec for Plugin {
+impl Codec for CodecPlugin {
     fn describe(&self) -> CodecDescription {
         CodecDescription {
             id: self.id,
@@ -197,7 +153,7 @@ impl Codec for Plugin {
     ) -> Result<(), CodecError> {
         let host = workspace.host();
         host.call(out.len(), MEGABYTES_PER_SECOND, || {
-            self.decoded(&self.current(), data, out)
+            self.decoded(&self.current.get(), data, out)
         })
     }
 
@@ -219,14 +175,14 @@ impl Codec for Plugin {
     }
 
     fn encode_memory_bytes(&self, raw_length_bytes: u64, _settings: &Settings) -> u64 {
-        let loaded = self.current();
+        let loaded = self.current.get();
         let own = loaded.encode_memory_bytes.max(loaded.decode_memory_bytes);
         // The room for the data, and what it decodes to.
         own.saturating_add(raw_length_bytes.saturating_mul(2))
     }
 
     fn decode_memory_bytes(&self, raw_length_bytes: u64, _params: &Params) -> u64 {
-        let own = self.current().decode_memory_bytes;
+        let own = self.current.get().decode_memory_bytes;
         own.saturating_add(raw_length_bytes)
     }
 

@@ -30,7 +30,7 @@ pub enum Error {
         /// The name so far.
         name: &'static str,
     },
-    /// Its number or name belongs to another codec.
+    /// Its number or name belongs to another codec or filter.
     Taken(refrain_codec::Error),
     /// It did what no plug-in may do with a sample.
     Sample {

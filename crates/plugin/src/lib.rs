@@ -1,10 +1,10 @@
-//! Codecs from shared libraries, through a small C interface with a version
+//! Codecs and filters from shared libraries, through a small C interface with a version
 //! (`include/refrain_plugin.h`, `docs/plugins.md`).
 //!
 //! [`Plugin::load`] loads a library and checks its description; [`Plugin::register`] adds its codec
-//! to those of the process, under a number for plug-ins. A later version of the library can take
-//! its place ([`Plugin::replace_by`]): calls that have begun end in the old one, which is unloaded
-//! after the last of them.
+//! or filter to those of the process, under a number for plug-ins. A later version of the library
+//! can take its place ([`Plugin::replace_by`]): calls that have begun end in the old one, which is
+//! unloaded after the last of them.
 //!
 //! What a library does cannot be limited: it has no sandbox, and whoever loads it trusts it. What
 //! it returns is checked: lengths, and after every encoding that the data decodes to the same
@@ -17,10 +17,13 @@
 mod abi;
 mod check;
 mod codec;
+mod current;
 mod error;
+mod filter;
 mod library;
+mod plugin;
 
-pub use abi::{ABI, Description, HEADER};
-pub use check::{Checked, check};
-pub use codec::Plugin;
+pub use abi::{ABI, Description, FilterDescription, HEADER};
+pub use check::{Checked, Kind, check};
 pub use error::Error;
+pub use plugin::Plugin;

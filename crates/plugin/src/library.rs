@@ -5,20 +5,31 @@
 //! what it returns is checked.
 #![allow(unsafe_code)]
 
-use std::ffi::CStr;
+use std::ffi::{CStr, c_char};
 use std::fs::File;
 use std::io;
+use std::ops::RangeInclusive;
 use std::path::Path;
 
-use crate::abi::{ABI, DecodeFn, Description, ENTRY, EncodeFn, EntryFn};
+use crate::abi::{
+    ABI, CODEC_ENTRY, CodecEntryFn, DecodeFn, Description, EncodeFn, FILTER_ENTRY,
+    FilterDescription, FilterEntryFn, FilterFn,
+};
 use crate::error::Error;
 
 /// The longest name, in bytes. That of the format.
 const NAME_BYTES_MAX: usize = 31;
 
-/// A loaded library, and its description.
+/// A loaded library.
 #[derive(Debug)]
-pub(crate) struct Loaded {
+pub(crate) enum Loaded {
+    Codec(LoadedCodec),
+    Filter(LoadedFilter),
+}
+
+/// A loaded library with a codec, and its description.
+#[derive(Debug)]
+pub(crate) struct LoadedCodec {
     pub number: u16,
     pub name: String,
     pub encode_memory_bytes: u64,
@@ -26,6 +37,19 @@ pub(crate) struct Loaded {
     encode: EncodeFn,
     decode: DecodeFn,
     /// The functions are in it. Unloads when dropped, after the last call.
+    _library: libloading::Library,
+}
+
+/// A loaded library with a filter, and its description.
+#[derive(Debug)]
+pub(crate) struct LoadedFilter {
+    pub number: u8,
+    pub name: String,
+    pub parameters: RangeInclusive<u8>,
+    pub memory_bytes: u64,
+    encode: FilterFn,
+    decode: FilterFn,
+    /// As that of a codec.
     _library: libloading::Library,
 }
 
@@ -46,27 +70,41 @@ impl Loaded {
         };
         // SAFETY: the initializers of the library run, which the user has named.
         let library = unsafe { libloading::Library::new(&copy) }.map_err(failed)?;
-        // SAFETY: the header gives the function this type.
-        let entry = unsafe { library.get::<EntryFn>(ENTRY.as_bytes()) }.map_err(failed)?;
-        // SAFETY: it takes no arguments, and the library is loaded.
-        let description = unsafe { entry() };
-        // SAFETY: the header requires a description that stays valid; NULL gives `None`.
-        let description = unsafe { description.as_ref() };
-        let invalid = |cause| Error::Description { cause };
-        let description = description.ok_or(invalid("it returns no description"))?;
-        // Later versions may lay out differently what follows.
-        if description.abi != ABI {
-            return Err(Error::Version {
-                found: description.abi,
-            });
+        // SAFETY: the header gives the functions these types.
+        let (codec, filter) = unsafe {
+            (
+                library.get::<CodecEntryFn>(CODEC_ENTRY.as_bytes()),
+                library.get::<FilterEntryFn>(FILTER_ENTRY.as_bytes()),
+            )
+        };
+        match (codec, filter) {
+            (Ok(_), Ok(_)) => Err(invalid("it has both a codec and a filter")),
+            (Err(_), Ok(entry)) => {
+                // SAFETY: it takes no arguments, and the library is loaded.
+                let description = unsafe { entry() };
+                // SAFETY: the header requires a description that stays valid.
+                let description = unsafe { described(description, |found| found.abi) }?;
+                LoadedFilter::new(&description, library).map(Loaded::Filter)
+            }
+            (codec, Err(_)) => {
+                // SAFETY: as above.
+                let description = unsafe { codec.map_err(failed)?() };
+                // SAFETY: as above.
+                let description = unsafe { described(description, |found| found.abi) }?;
+                LoadedCodec::new(&description, library).map(Loaded::Codec)
+            }
         }
+    }
+}
+
+impl LoadedCodec {
+    fn new(description: &Description, library: libloading::Library) -> Result<Self, Error> {
         let (Some(encode), Some(decode)) = (description.encode, description.decode) else {
             return Err(invalid("a function is missing"));
         };
-        let number = u16::try_from(description.number);
-        Ok(Loaded {
-            number: number.map_err(|_| invalid("its number is not one for plug-ins"))?,
-            name: name_of(description).ok_or(invalid("its name is not one for plug-ins"))?,
+        Ok(LoadedCodec {
+            number: u16::try_from(description.number).map_err(|_| invalid(WRONG_NUMBER))?,
+            name: name_at(description.name)?,
             encode_memory_bytes: description.encode_memory_bytes,
             decode_memory_bytes: description.decode_memory_bytes,
             encode,
@@ -90,14 +128,76 @@ impl Loaded {
     }
 }
 
+impl LoadedFilter {
+    fn new(description: &FilterDescription, library: libloading::Library) -> Result<Self, Error> {
+        let (Some(encode), Some(decode)) = (description.encode, description.decode) else {
+            return Err(invalid("a function is missing"));
+        };
+        let parameters = [description.parameter_min, description.parameter_max].map(u8::try_from);
+        let [Ok(first), Ok(last)] = parameters else {
+            return Err(invalid("a parameter is above 255"));
+        };
+        if first > last {
+            return Err(invalid("its last parameter is before the first"));
+        }
+        Ok(LoadedFilter {
+            number: u8::try_from(description.number).map_err(|_| invalid(WRONG_NUMBER))?,
+            name: name_at(description.name)?,
+            parameters: first..=last,
+            memory_bytes: description.memory_bytes,
+            encode,
+            decode,
+            _library: library,
+        })
+    }
+
+    /// Filters `bytes`. Returns what the library returns.
+    pub(crate) fn encode(&self, bytes: &mut [u8], parameter: u8) -> i64 {
+        // SAFETY: the buffer has this length, and the library is loaded as long as `self` is.
+        unsafe { (self.encode)(bytes.as_mut_ptr(), bytes.len(), parameter.into()) }
+    }
+
+    /// Undoes that. Returns what the library returns.
+    pub(crate) fn decode(&self, bytes: &mut [u8], parameter: u8) -> i64 {
+        // SAFETY: as for `encode`.
+        unsafe { (self.decode)(bytes.as_mut_ptr(), bytes.len(), parameter.into()) }
+    }
+}
+
+pub(crate) const WRONG_NUMBER: &str = "its number is not one for plug-ins";
+
+fn invalid(cause: &'static str) -> Error {
+    Error::Description { cause }
+}
+
+/// A copy of a description that a library returned.
+///
+/// # Errors
+/// `Description` for NULL; `Version`.
+///
+/// # Safety
+/// It is NULL or valid, or begins with the number of another version.
+unsafe fn described<D: Copy>(found: *const D, abi: fn(&D) -> u32) -> Result<D, Error> {
+    // SAFETY: the caller's.
+    let found = unsafe { found.as_ref() };
+    let found = found.ok_or(invalid("it returns no description"))?;
+    // Later versions may lay out differently what follows.
+    match abi(found) {
+        ABI => Ok(*found),
+        found => Err(Error::Version { found }),
+    }
+}
+
 /// The name, if it is valid.
-fn name_of(description: &Description) -> Option<String> {
-    if description.name.is_null() {
-        return None;
+fn name_at(name: *const c_char) -> Result<String, Error> {
+    let wrong = || invalid("its name is not one for plug-ins");
+    if name.is_null() {
+        return Err(wrong());
     }
     // SAFETY: not NULL, and the header requires a zero at the end.
-    let name = unsafe { CStr::from_ptr(description.name) }.to_str().ok()?;
+    let name = unsafe { CStr::from_ptr(name) };
+    let name = name.to_str().map_err(|_| wrong())?;
     let is_usual = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_');
     let is_valid = (1..=NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(is_usual);
-    is_valid.then(|| name.to_owned())
+    is_valid.then(|| name.to_owned()).ok_or_else(wrong)
 }

@@ -6,8 +6,8 @@ use std::mem::{offset_of, size_of};
 use std::path::Path;
 use std::process::Command;
 
-use refrain_codec::CodecId;
-use refrain_plugin::{ABI, Description};
+use refrain_codec::{CodecId, FilterStep};
+use refrain_plugin::{ABI, Description, FilterDescription};
 
 /// Fails to compile if something differs.
 fn assertions() -> String {
@@ -27,6 +27,39 @@ fn assertions() -> String {
         "REFRAIN_PLUGIN_NUMBER_LAST".to_owned(),
         (*CodecId::PLUGINS.end()).into(),
     );
+    equal(
+        "REFRAIN_FILTER_PLUGIN_NUMBER_FIRST".to_owned(),
+        (*FilterStep::PLUGINS.start()).into(),
+    );
+    equal(
+        "REFRAIN_FILTER_PLUGIN_NUMBER_LAST".to_owned(),
+        (*FilterStep::PLUGINS.end()).into(),
+    );
+    equal(
+        "sizeof(refrain_filter_plugin_description)".to_owned(),
+        size_of::<FilterDescription>() as u64,
+    );
+    for (field, offset) in [
+        ("abi", offset_of!(FilterDescription, abi)),
+        ("number", offset_of!(FilterDescription, number)),
+        ("name", offset_of!(FilterDescription, name)),
+        (
+            "parameter_min",
+            offset_of!(FilterDescription, parameter_min),
+        ),
+        (
+            "parameter_max",
+            offset_of!(FilterDescription, parameter_max),
+        ),
+        ("memory_bytes", offset_of!(FilterDescription, memory_bytes)),
+        ("encode", offset_of!(FilterDescription, encode)),
+        ("decode", offset_of!(FilterDescription, decode)),
+    ] {
+        equal(
+            format!("offsetof(refrain_filter_plugin_description, {field})"),
+            offset as u64,
+        );
+    }
     equal(
         "sizeof(refrain_plugin_description)".to_owned(),
         size_of::<Description>() as u64,
@@ -54,8 +87,10 @@ fn assertions() -> String {
     source.push_str(
         "static int64_t (*encode)(const uint8_t *, size_t, uint8_t *, size_t, int32_t);\n\
          static int64_t (*decode)(const uint8_t *, size_t, uint8_t *, size_t);\n\
+         static int64_t (*filter)(uint8_t *, size_t, uint32_t);\n\
          refrain_plugin_description d;\n\
-         void same(void) { d.encode = encode; d.decode = decode; }\n",
+         refrain_filter_plugin_description f;\n\
+         void same(void) { d.encode = encode; d.decode = decode; f.encode = f.decode = filter; }\n",
     );
     source
 }

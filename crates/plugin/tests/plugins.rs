@@ -1,48 +1,18 @@
 //! Libraries made of `sources/runs.c`: good ones, and some that lie.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
 use refrain_codec::{
     BlockPlan, CodecId, FallbackReason, Workspace, by_id, by_name, decode, encode_block,
 };
-use refrain_plugin::{Error, Plugin, check};
-use tempfile::TempDir;
+use refrain_plugin::{Error, Kind, Plugin, check};
 
-struct Made {
-    folder: TempDir,
-}
+mod support;
 
-impl Made {
-    fn new() -> Made {
-        Made {
-            folder: tempfile::tempdir().unwrap(),
-        }
-    }
+use support::Made;
 
-    /// A library with these definitions.
-    fn library(&self, name: &str, definitions: &[&str]) -> PathBuf {
-        let path = self.folder.path().join(name);
-        let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let mut command = Command::new("cc");
-        command.args([
-            "-O1", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror", "-I",
-        ]);
-        command.arg(crate_folder.join("include"));
-        command.args(
-            definitions
-                .iter()
-                .map(|definition| format!("-D{definition}")),
-        );
-        command
-            .arg("-o")
-            .arg(&path)
-            .arg(crate_folder.join("tests/sources/runs.c"));
-        assert!(command.status().unwrap().success());
-        path
-    }
-}
+const SOURCE: &str = "runs.c";
 
 fn runs() -> Vec<u8> {
     (0..100_000_u32).map(|at| (at / 500) as u8).collect()
@@ -64,11 +34,12 @@ fn fallback(number: u16) -> Option<FallbackReason> {
 
 #[test]
 fn a_good_plugin_is_a_codec() {
-    let made = Made::new();
+    let made = Made::of(SOURCE);
     let path = made.library("runs.so", &[]);
     let checked = check(&path).unwrap();
     assert_eq!((checked.name.as_str(), checked.number), ("runs", 65024));
-    assert_eq!(checked.smaller, (1, 6), "only zeros are runs");
+    let Kind::Codec { smaller, .. } = checked.kind else { panic!("{checked:?}") };
+    assert_eq!((smaller, checked.samples), (1, 6), "only zeros are runs");
     let plugin = Plugin::load(&path).unwrap().register().unwrap();
     assert_eq!(by_name("runs").unwrap().describe().id, CodecId(65024));
     assert_eq!(fallback(65024), None);
@@ -114,7 +85,7 @@ fn a_good_plugin_is_a_codec() {
 
 #[test]
 fn damaged_data_is_an_error() {
-    let made = Made::new();
+    let made = Made::of(SOURCE);
     let path = made.library("damage.so", &["NAME=\"damage\"", "NUMBER=65030"]);
     Plugin::load(&path).unwrap().register().unwrap();
     let codec = by_id(CodecId(65030)).unwrap();
@@ -143,7 +114,7 @@ fn damaged_data_is_an_error() {
 
 #[test]
 fn lies_are_found_and_cost_no_data() {
-    let made = Made::new();
+    let made = Made::of(SOURCE);
     let lies = [
         ("ENCODE=long_length", "it encodes to"),
         ("ENCODE=no_length", "it encodes to 0 bytes"),
@@ -177,14 +148,15 @@ fn lies_are_found_and_cost_no_data() {
         "never.so",
         &["ENCODE=negative", "NAME=\"never\"", "NUMBER=65200"],
     );
-    assert_eq!(check(&path).unwrap().smaller.0, 0);
+    let checked = check(&path).unwrap();
+    assert!(matches!(checked.kind, Kind::Codec { smaller: 0, .. }));
     Plugin::load(&path).unwrap().register().unwrap();
     assert_eq!(fallback(65200), Some(FallbackReason::CodecFailed));
 }
 
 #[test]
 fn what_is_no_plugin_is_refused() {
-    let made = Made::new();
+    let made = Made::of(SOURCE);
     for (definition, cause) in [
         ("NOTHING", "it returns no description"),
         (

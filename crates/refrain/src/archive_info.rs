@@ -1,6 +1,6 @@
 //! Descriptions of archives, members and blocks.
 
-use refrain_codec::{CodecId, FilterStep};
+use refrain_codec::{CodecId, filter_name};
 use refrain_entries::Timestamp;
 use refrain_format::{
     BlockHeader, MemberEnd, MemberKind as FormatKind, MemberStart as FormatStart,
@@ -239,14 +239,7 @@ pub(crate) fn codec_name(id: u16) -> String {
 
 /// The display names of filters. The index has no parameters, so none are shown.
 pub(crate) fn filters_text(ids: [u8; 2]) -> String {
-    let name = |id| {
-        let step = (0..=u8::MAX).find_map(|parameter| FilterStep::new(id, parameter).ok());
-        match step {
-            Some(FilterStep::Delta { .. }) => "delta".to_owned(),
-            Some(step) => step.to_string(),
-            None => format!("#{id}"),
-        }
-    };
+    let name = |id| filter_name(id).map_or_else(|| format!("#{id}"), str::to_owned);
     let ids = ids.into_iter().filter(|&id| id != 0);
     ids.map(name).collect::<Vec<_>>().join("+")
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use refrain_codec::{by_name, is_slow_to_decode};
+use refrain_codec::{FilterStep, by_name, is_slow_to_decode};
 use refrain_format::{ArchiveEnd, ArchiveHeader, FORMAT_MAJOR, FORMAT_MINOR, REACH_UNLIMITED};
 use refrain_pool::{Crew, crew};
 use refrain_protect::envelope::AppendixCipher;
@@ -377,9 +377,12 @@ fn reach(
 fn decoders_bytes_max(options: &CompressOptions) -> u64 {
     let codec = options.codec.as_ref();
     let codec = codec.and_then(|choice| by_name(&choice.name));
-    let is_plugin = codec.is_some_and(|codec| codec.describe().id.is_plugin());
+    let codec = codec.filter(|codec| codec.describe().id.is_plugin());
+    let filters = options.filters.unwrap_or_default();
+    let is_plugin = |step: &FilterStep| FilterStep::PLUGINS.contains(&step.id());
+    let plugins = codec.iter().count() + filters.steps().filter(is_plugin).count();
     let modules_bytes = if options.carry_decoders { carried::decoders_bytes_max() } else { 0 };
-    modules_bytes + if is_plugin { carried::PLUGIN_BYTES_MAX } else { 0 }
+    modules_bytes + plugins as u64 * carried::PLUGIN_BYTES_MAX
 }
 
 /// The default reach from pipe to pipe, where both sides keep that much of the archive in memory:

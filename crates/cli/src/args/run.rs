@@ -51,8 +51,9 @@ pub struct RunArgs {
         conflicts_with = "background"
     )]
     pub latency: Option<u8>,
-    /// Load the codec in FILE: a shared library, or a source in C or Rust, which is compiled if it
-    /// changed (`refrain plugin`). It can do whatever this program can. May be repeated
+    /// Load the codec or filter in FILE: a shared library, or a source in C or Rust, which is
+    /// compiled if it changed (`refrain plugin`). It can do whatever this program can. May be
+    /// repeated
     #[arg(
         long,
         global = true,

@@ -16,7 +16,7 @@ use crate::paths::{io_failure, label};
 
 pub use make::{Made, default_output, is_source, make};
 
-/// The option, which clap knows for its help: the codecs of plug-ins must be there when the other
+/// The option, which clap knows for its help: what plug-ins have must be there when the other
 /// options are read.
 const OPTION: &str = "--plugin";
 

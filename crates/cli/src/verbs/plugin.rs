@@ -3,6 +3,8 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use refrain_plugin::{Checked, Kind};
+
 use crate::args::{PluginAction, PluginArgs};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
@@ -52,15 +54,26 @@ fn run_make(source: &Path, args: &PluginArgs) -> Result<Option<String>> {
 fn run_check(library: &Path, args: &PluginArgs) -> Result<Option<String>> {
     refuse_output(args)?;
     let checked = refrain_plugin::check(library).map_err(|error| failure(library, error))?;
-    let (smaller, all) = checked.smaller;
-    Ok(Some(format!(
-        "{}: codec {} '{}': {all} samples came back, {smaller} of them smaller, {} -> {} bytes",
-        label(library),
-        checked.number,
-        checked.name,
-        checked.raw_bytes,
-        checked.data_bytes
-    )))
+    let Checked {
+        name,
+        number,
+        samples,
+        kind,
+    } = checked;
+    let found = match kind {
+        Kind::Codec {
+            smaller,
+            raw_bytes,
+            data_bytes,
+        } => format!(
+            "codec {number} '{name}': {samples} samples came back, {smaller} of them smaller, \
+             {raw_bytes} -> {data_bytes} bytes"
+        ),
+        Kind::Filter { filtered } => format!(
+            "filter {number} '{name}': {samples} samples came back, {filtered} of them filtered"
+        ),
+    };
+    Ok(Some(format!("{}: {found}", label(library))))
 }
 
 fn write_header(args: &PluginArgs) -> Result<Option<String>> {

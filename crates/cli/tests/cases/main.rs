@@ -13,6 +13,7 @@
 //! | `sources` | sizes that are not true, files that change while they are read |
 //! | `outcomes` | nothing overwritten, nothing left behind, exit codes |
 //! | `plugins` | codecs in shared libraries |
+//! | `plugin_filters` | filters in shared libraries |
 //! | `pipes` | several named pipes at once |
 //! | `first_day` | patterns, names of pipes, directories as outputs, the own output |
 //! | `no_effect` | options that would have no effect are refused |
@@ -107,6 +108,7 @@ mod mutations;
 mod no_effect;
 mod outcomes;
 mod pipes;
+mod plugin_filters;
 mod plugins;
 mod reading;
 mod recovery;

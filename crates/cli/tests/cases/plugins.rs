@@ -102,7 +102,7 @@ fn a_plugin_is_made_again_only_if_something_changed() {
             .contains("must be .c or .rs")
     );
     let header = case.ok("plugin header").stdout;
-    assert!(header.starts_with(b"/* A codec for Refrain"));
+    assert!(header.starts_with(b"/* A codec or a filter for Refrain"));
 }
 
 #[test]
@@ -143,9 +143,15 @@ fn what_lies_costs_no_data() {
 fn a_service_loads_what_changed_without_dropping_a_client() {
     let case = case();
     case.ok("compress -q --plugin runs.c --codec runs file --block-size 64K -o a.rfn");
+    reads_while_the_plugin_changes(&case, "runs", SOURCE, &content());
+}
+
+/// Reads `a.rfn` through a service while the plug-in with this name and source changes.
+pub fn reads_while_the_plugin_changes(case: &Case, name: &str, source: &str, content: &[u8]) {
+    let source_name = format!("{name}.c");
     let mut command = case.command(
         env!("CARGO_BIN_EXE_refrain"),
-        "serve a.rfn --http unix:door --plugin runs.c",
+        &format!("serve a.rfn --http unix:door --plugin {source_name}"),
     );
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut service = Service(command.spawn().unwrap());
@@ -183,7 +189,7 @@ fn a_service_loads_what_changed_without_dropping_a_client() {
         )
         .unwrap();
         let mut found = Vec::new();
-        while !found.ends_with(&content()[from..=to]) {
+        while !found.ends_with(&content[from..=to]) {
             let mut some = [0; 4096];
             let count = client.read(&mut some).unwrap();
             assert!(count > 0, "{}", String::from_utf8_lossy(&found));
@@ -191,11 +197,15 @@ fn a_service_loads_what_changed_without_dropping_a_client() {
         }
     };
     get(1000);
-    case.write("runs.c", format!("{SOURCE}\n/* changed */\n").as_bytes());
-    assert!(wait_for("the plug-in 'runs' changed and was loaded again"));
+    case.write(
+        &source_name,
+        format!("{source}\n/* changed */\n").as_bytes(),
+    );
+    let text = format!("the plug-in '{name}' changed and was loaded again");
+    assert!(wait_for(&text));
     get(150_000);
-    case.write("runs.c", b"no source");
-    assert!(wait_for("the plug-in 'runs' stays as it was"));
+    case.write(&source_name, b"no source");
+    assert!(wait_for(&format!("the plug-in '{name}' stays as it was")));
     get(250_000);
 }
 

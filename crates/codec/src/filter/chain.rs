@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::step::FilterStep;
+use crate::error::Result;
 use crate::host::Host;
 
 /// The maximum number of filters per block.
@@ -48,22 +49,39 @@ impl FilterChain {
 
     /// The number of filtered bytes after a prefix that are needed to restore the prefix.
     pub(crate) fn lookahead_bytes(&self) -> usize {
-        self.steps().map(FilterStep::lookahead_bytes).sum()
+        let steps = self.steps().map(FilterStep::lookahead_bytes);
+        steps.fold(0, usize::saturating_add)
+    }
+
+    /// Whether it has a filter of a plug-in, which may fail.
+    pub(crate) fn has_plugin(&self) -> bool {
+        self.steps().any(FilterStep::is_plugin)
+    }
+
+    /// The working memory in both directions, without the block.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        self.steps()
+            .map(FilterStep::memory_bytes)
+            .max()
+            .unwrap_or(0)
     }
 
     /// Filters a block in place.
-    pub fn encode(&self, host: Host, bytes: &mut [u8]) {
-        for step in self.steps() {
-            step.encode(host, bytes);
-        }
+    ///
+    /// # Errors
+    /// As [`FilterStep::encode`].
+    pub fn encode(&self, host: Host, bytes: &mut [u8]) -> Result<()> {
+        self.steps().try_for_each(|step| step.encode(host, bytes))
     }
 
     /// Reverses `encode`. Given only a prefix of the filtered block, restores all but the last
     /// `lookahead_bytes` of it.
-    pub fn decode(&self, host: Host, bytes: &mut [u8]) {
-        for step in self.steps().rev() {
-            step.decode(host, bytes);
-        }
+    ///
+    /// # Errors
+    /// As [`FilterStep::decode`].
+    pub fn decode(&self, host: Host, bytes: &mut [u8]) -> Result<()> {
+        let mut steps = self.steps().rev();
+        steps.try_for_each(|step| step.decode(host, bytes))
     }
 }
 

@@ -1,10 +1,13 @@
 //! Filters by name: `transpose:4|delta:1`.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
 use super::chain::{FilterChain, MAX_FILTERS};
+use super::plugin::{self, FilterDescription, PluginFilter, plugin_filters};
 use super::step::FilterStep;
+use crate::error::{Error, Result};
 
 /// Why a text names no filters.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,7 +22,7 @@ pub enum FilterTextError {
         /// The filter with what follows it.
         step: String,
         /// What it takes.
-        usage: &'static str,
+        usage: Cow<'static, str>,
     },
     /// More filters than a block can have.
     TooMany {
@@ -32,7 +35,7 @@ impl fmt::Display for FilterTextError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Name { name } => {
-                let usages: Vec<_> = USAGES.iter().map(|(_, _, usage)| *usage).collect();
+                let usages: Vec<_> = filters().map(|(_, _, usage)| usage).collect();
                 write!(
                     f,
                     "there is no filter '{name}'; there are {}",
@@ -59,12 +62,54 @@ const USAGES: &[(u8, &str, &str)] = &[
     (6, "xor", "xor:DISTANCE (1 to 255)"),
 ];
 
+/// Number, name, and usage of each filter, with those of plug-ins.
+fn filters() -> impl Iterator<Item = (u8, &'static str, Cow<'static, str>)> {
+    let own = USAGES.iter().copied();
+    let own = own.map(|(id, name, usage)| (id, name, Cow::Borrowed(usage)));
+    own.chain(plugin_filters().map(|filter| {
+        let description = filter.describe();
+        (description.id, description.name, usage_of(&description))
+    }))
+}
+
+fn usage_of(description: &FilterDescription) -> Cow<'static, str> {
+    let FilterDescription {
+        name, parameters, ..
+    } = description;
+    if !description.has_parameter() {
+        return Cow::Borrowed(name);
+    }
+    let (first, last) = (parameters.start(), parameters.end());
+    Cow::Owned(format!("{name}:PARAMETER ({first} to {last})"))
+}
+
+/// The name of the filter with this number; `None` when this build does not support it.
+#[must_use]
+pub fn filter_name(id: u8) -> Option<&'static str> {
+    let own = USAGES.iter().find(|(own_id, ..)| *own_id == id);
+    own.map(|&(_, name, _)| name)
+        .or_else(|| Some(plugin::by_id(id).ok()?.describe().name))
+}
+
+/// Adds the filter of a plug-in, for the rest of the process.
+///
+/// # Errors
+/// `PluginFilterNumber` if its number is not one for plug-ins, or number or name belong to another
+/// filter.
+pub fn register_plugin_filter(filter: &'static dyn PluginFilter) -> Result<()> {
+    let FilterDescription { id, name, .. } = filter.describe();
+    if filters().any(|(_, other, _)| other == name) {
+        return Err(Error::PluginFilterNumber(id));
+    }
+    plugin::add(filter)
+}
+
 impl FromStr for FilterChain {
     type Err = FilterTextError;
 
     /// Parses one or more of `NAME` or `NAME:PARAMETER` with `|` between them, in the order in
     /// which the encoder applies them.
-    fn from_str(text: &str) -> Result<Self, FilterTextError> {
+    fn from_str(text: &str) -> std::result::Result<Self, FilterTextError> {
         let mut chain = Self::EMPTY;
         for step in text.split('|') {
             chain.push(parse_step(step.trim())?).ok_or_else(|| {
@@ -76,13 +121,13 @@ impl FromStr for FilterChain {
     }
 }
 
-fn parse_step(text: &str) -> Result<FilterStep, FilterTextError> {
+fn parse_step(text: &str) -> std::result::Result<FilterStep, FilterTextError> {
     let (name, parameter) = match text.split_once(':') {
         Some((name, parameter)) => (name, Some(parameter)),
         None => (text, None),
     };
-    let row = USAGES.iter().find(|(_, row_name, _)| *row_name == name);
-    let &(id, _, usage) = row.ok_or_else(|| FilterTextError::Name {
+    let found = filters().find(|(_, found_name, _)| *found_name == name);
+    let (id, _, usage) = found.ok_or_else(|| FilterTextError::Name {
         name: name.to_owned(),
     })?;
     let parameter = match (parameter, usage.contains(':')) {
@@ -118,7 +163,7 @@ mod tests {
 
     #[test]
     fn every_filter_has_its_name_and_range() {
-        for id in 1..=u8::MAX {
+        for id in 1..*FilterStep::PLUGINS.start() {
             let steps: Vec<_> = (0..=u8::MAX).flat_map(|p| FilterStep::new(id, p)).collect();
             let row = USAGES.iter().find(|row| row.0 == id);
             let Some((_, name, usage)) = row else {

@@ -1,6 +1,6 @@
 //! Reversible byte transforms applied before a codec. Every filter preserves the length, works in
 //! place, and restores prefixes: the first n raw bytes depend only on the first n +
-//! `lookahead_bytes` filtered bytes.
+//! `lookahead_bytes` filtered bytes, for filters of plug-ins all of them.
 
 mod arm64;
 pub(crate) mod candidates;
@@ -9,6 +9,7 @@ mod delta;
 pub(crate) mod expression;
 mod instruction;
 mod opcodes;
+pub(crate) mod plugin;
 pub(crate) mod step;
 mod transpose;
 mod x86;

@@ -3,12 +3,13 @@
 use std::fmt;
 use std::ops::RangeInclusive;
 
-use super::{arm64, delta, transpose, x86, x86_64, xor};
+use super::{arm64, delta, plugin, transpose, x86, x86_64, xor};
 use crate::error::{Error, Result};
 use crate::host::Host;
+use crate::id::PLUGIN_FILTERS;
 
-/// The numbers of filters in archives. 0 means no filter, 1 to 6 are assigned below, the rest is
-/// unassigned.
+/// The numbers of filters in archives. 0 means no filter, 1 to 6 are assigned below, those of
+/// `FilterStep::PLUGINS` belong to plug-ins, the rest is unassigned.
 const X86: u8 = 1;
 const ARM64: u8 = 2;
 const DELTA: u8 = 3;
@@ -47,9 +48,19 @@ pub enum FilterStep {
         /// Distance of the bytes that are combined.
         distance_bytes: u8,
     },
+    /// A filter of a plug-in.
+    Plugin {
+        /// Its number, one of `PLUGINS`.
+        id: u8,
+        /// Its parameter.
+        param: u8,
+    },
 }
 
 impl FilterStep {
+    /// The first and the last number of filters of plug-ins, whose names an archive records.
+    pub const PLUGINS: RangeInclusive<u8> = PLUGIN_FILTERS;
+
     /// Returns the filter with a stored number and parameter.
     ///
     /// # Errors
@@ -68,13 +79,11 @@ impl FilterStep {
             XOR if param > 0 => Self::Xor {
                 distance_bytes: param,
             },
-            X86 | ARM64 | DELTA | X86_64 | TRANSPOSE | XOR => {
-                return Err(Error::Description {
-                    field: "filter parameter",
-                    value: u64::from(param),
-                });
+            X86 | ARM64 | DELTA | X86_64 | TRANSPOSE | XOR => return Err(wrong_parameter(param)),
+            _ if plugin::by_id(id)?.describe().parameters.contains(&param) => {
+                Self::Plugin { id, param }
             }
-            _ => return Err(Error::UnsupportedFilter(id)),
+            _ => return Err(wrong_parameter(param)),
         };
         Ok(step)
     }
@@ -83,6 +92,20 @@ impl FilterStep {
     #[must_use]
     pub fn is_for_branches(self) -> bool {
         matches!(self, Self::X86 | Self::Arm64 { .. } | Self::X86_64)
+    }
+
+    /// Whether the filter is a plug-in's.
+    pub(crate) fn is_plugin(self) -> bool {
+        matches!(self, Self::Plugin { .. })
+    }
+
+    /// The working memory in both directions, without the block.
+    #[must_use]
+    pub fn memory_bytes(self) -> u64 {
+        match self {
+            Self::Plugin { id, .. } => plugin::by_id(id).map_or(0, |filter| filter.memory_bytes()),
+            _ => 0,
+        }
     }
 
     /// The stored number.
@@ -95,6 +118,7 @@ impl FilterStep {
             Self::X86_64 => X86_64,
             Self::Transpose { .. } => TRANSPOSE,
             Self::Xor { .. } => XOR,
+            Self::Plugin { id, .. } => id,
         }
     }
 
@@ -106,6 +130,7 @@ impl FilterStep {
             Self::Arm64 { phase_bytes } => phase_bytes,
             Self::Delta { distance_bytes } | Self::Xor { distance_bytes } => distance_bytes,
             Self::Transpose { record_bytes } => record_bytes,
+            Self::Plugin { param, .. } => param,
         }
     }
 
@@ -119,11 +144,15 @@ impl FilterStep {
                 transpose::lookahead_bytes(usize::from(record_bytes))
             }
             Self::X86_64 => x86_64::LOOKAHEAD_BYTES,
+            Self::Plugin { .. } => usize::MAX,
         }
     }
 
     /// Filters a block in place.
-    pub fn encode(self, host: Host, bytes: &mut [u8]) {
+    ///
+    /// # Errors
+    /// Of plug-ins: `UnsupportedFilter`, `FilterFailed`. The bytes are then undefined.
+    pub fn encode(self, host: Host, bytes: &mut [u8]) -> Result<()> {
         match self {
             Self::X86 => x86::encode(host, bytes),
             Self::Arm64 { phase_bytes } => arm64::encode(host, bytes, usize::from(phase_bytes)),
@@ -135,12 +164,17 @@ impl FilterStep {
                 transpose::encode(host, bytes, usize::from(record_bytes));
             }
             Self::Xor { distance_bytes } => xor::encode(host, bytes, usize::from(distance_bytes)),
+            Self::Plugin { id, param } => plugin::by_id(id)?.encode(host, param, bytes)?,
         }
+        Ok(())
     }
 
     /// Reverses `encode`. Given only a prefix of the filtered block, restores all but the last
     /// `lookahead_bytes` of it.
-    pub fn decode(self, host: Host, bytes: &mut [u8]) {
+    ///
+    /// # Errors
+    /// As [`FilterStep::encode`].
+    pub fn decode(self, host: Host, bytes: &mut [u8]) -> Result<()> {
         match self {
             Self::X86 => x86::decode(host, bytes),
             Self::Arm64 { phase_bytes } => arm64::decode(host, bytes, usize::from(phase_bytes)),
@@ -152,7 +186,16 @@ impl FilterStep {
                 transpose::decode(host, bytes, usize::from(record_bytes));
             }
             Self::Xor { distance_bytes } => xor::decode(host, bytes, usize::from(distance_bytes)),
+            Self::Plugin { id, param } => plugin::by_id(id)?.decode(host, param, bytes)?,
         }
+        Ok(())
+    }
+}
+
+fn wrong_parameter(param: u8) -> Error {
+    Error::Description {
+        field: "filter parameter",
+        value: u64::from(param),
     }
 }
 
@@ -165,6 +208,11 @@ impl fmt::Display for FilterStep {
             Self::X86_64 => f.write_str("x86-64"),
             Self::Transpose { record_bytes } => write!(f, "transpose{record_bytes}"),
             Self::Xor { distance_bytes } => write!(f, "xor{distance_bytes}"),
+            Self::Plugin { id, param } => match plugin::by_id(*id).map(|found| found.describe()) {
+                Ok(found) if found.has_parameter() => write!(f, "{}:{param}", found.name),
+                Ok(found) => f.write_str(found.name),
+                Err(_) => write!(f, "#{id}"),
+            },
         }
     }
 }

@@ -350,7 +350,7 @@ fn decodes_prefixes_of_blocks_filtered_by(step: FilterStep) {
     let mut chain = FilterChain::single(step);
     chain.push(FilterStep::Delta { distance_bytes: 4 }).unwrap();
     let mut filtered = raw.clone();
-    chain.encode(Host::default(), &mut filtered);
+    chain.encode(Host::default(), &mut filtered).unwrap();
     for codec in codecs() {
         let mut data = Vec::new();
         let settings = Settings::default();

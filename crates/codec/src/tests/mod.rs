@@ -3,3 +3,4 @@
 mod blocks;
 mod bwt_blocks;
 mod filters;
+mod plugin_filters;

@@ -47,7 +47,9 @@ fn x86_64_agrees_with_the_second_reader() {
     let mut changed = 0;
     let filtered = cases.iter().map(|raw| {
         let mut filtered = raw.clone();
-        FilterStep::X86_64.encode(Host::default(), &mut filtered);
+        FilterStep::X86_64
+            .encode(Host::default(), &mut filtered)
+            .unwrap();
         changed += raw.iter().zip(&filtered).filter(|(a, b)| a != b).count();
         filtered
     });

@@ -50,8 +50,8 @@ struct Found {
     is_complete: bool,
     bytes: u64,
     modules: BTreeMap<DecoderRole, Kept>,
-    /// The names of the plug-ins that codecs are of, by their numbers.
-    plugins: BTreeMap<u16, String>,
+    /// The names of the plug-ins that codecs and filters are of.
+    plugins: BTreeMap<DecoderRole, String>,
 }
 
 enum Kept {
@@ -97,17 +97,17 @@ impl CarriedModules {
         self.found.lock().add(payload, is_needed).map(|_| ())
     }
 
-    /// The name of the plug-in that a codec is of, if the archive states it.
+    /// The name of the plug-in that a codec or filter is of, if the archive states it.
     ///
     /// # Errors
     /// As [`CarriedModules::get`].
     pub(crate) fn plugin(
         &self,
-        codec: u16,
+        role: DecoderRole,
         is_needed: &dyn Fn(DecoderRole) -> bool,
     ) -> Result<Option<String>> {
         self.read(is_needed)?;
-        Ok(self.found.lock().plugins.get(&codec).cloned())
+        Ok(self.found.lock().plugins.get(&role).cloned())
     }
 
     /// Reads the frames, unless that was done.
@@ -193,10 +193,10 @@ impl Found {
     ) -> Result<u64> {
         let (back_bytes, found) = DecoderHeader::parse(payload)?;
         let Some((header, module)) = found else {
-            if let Some((codec, name)) = DecoderHeader::parse_plugin(payload)?
+            if let Some((role, name)) = DecoderHeader::parse_plugin(payload)?
                 && self.plugins.len() < DECODERS_MAX
             {
-                self.plugins.entry(codec).or_insert_with(|| name.to_owned());
+                self.plugins.entry(role).or_insert_with(|| name.to_owned());
             }
             return Ok(back_bytes);
         };

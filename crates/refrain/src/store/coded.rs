@@ -53,7 +53,7 @@ impl Coded {
             FirstStep::Module(module, _) => module.memory_bytes(),
         };
         let later = block.later.iter().map(|step| match step {
-            LaterStep::Own(_) => 0,
+            LaterStep::Own(filter) => filter.memory_bytes(),
             // It does not work in place.
             LaterStep::Module(module, _) => module.memory_bytes().saturating_add(raw_bytes),
         });
@@ -158,7 +158,7 @@ impl CarriedBlock {
         }
         for step in &self.later {
             match step {
-                LaterStep::Own(filter) => filter.decode(HOST, out),
+                LaterStep::Own(filter) => filter.decode(HOST, out)?,
                 LaterStep::Module(module, param) => {
                     let filtered = std::mem::replace(out, zeroed(length)?);
                     module.decode(&[*param], &filtered, out)?;

@@ -1,6 +1,8 @@
 //! Translates between the codec's and the archive's description of a section's coding.
-use refrain_codec::{BlockDescription, CodecId, UntrustedBlockDescription};
-use refrain_format::Coding;
+use refrain_codec::{
+    BlockDescription, CodecId, FilterStep, UntrustedBlockDescription, filter_name,
+};
+use refrain_format::{Coding, DecoderRole};
 
 use crate::error::Result;
 
@@ -49,6 +51,16 @@ pub(crate) fn unfiltered_description(
         fallback: coding.fallback(),
     }
     .check(raw_bytes)
+}
+
+/// The codec and filters of a coding that plug-ins of this process have, with the plug-ins' names.
+pub(crate) fn plugins_of(coding: &Coding) -> impl Iterator<Item = (DecoderRole, &'static str)> {
+    let codec = Some(CodecId(coding.codec())).filter(|codec| codec.is_plugin());
+    let codec = codec.and_then(|codec| Some((DecoderRole::Codec(codec.0), codec.name()?)));
+    let filters = coding.filters().iter().map(|&(id, _)| id);
+    let filters = filters.filter(|id| FilterStep::PLUGINS.contains(id));
+    let filters = filters.filter_map(|id| Some((DecoderRole::Filter(id), filter_name(id)?)));
+    codec.into_iter().chain(filters)
 }
 
 /// Checks the raw length of a block whose codec is not of this build.

@@ -12,7 +12,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::options::ReadOptions;
 use crate::store::carried_modules::{CarriedModules, CarriedStep, DecoderFrames, name_of};
 use crate::store::coded::{CarriedBlock, Coded, FirstStep, LaterStep};
-use crate::store::coding::{check_raw_bytes, description, unfiltered_description};
+use crate::store::coding::{check_raw_bytes, description, plugins_of, unfiltered_description};
 
 /// The decoders of one archive.
 pub(crate) struct Decoders {
@@ -73,12 +73,10 @@ impl Decoders {
     /// `Unsupported` for a codec or filter that neither this build nor the archive has; `Damaged`
     /// for a coding or module that is not valid; `Limit` for a module that needs too much.
     pub(crate) fn coded(&self, coding: &Coding, raw_bytes: u64) -> Result<Coded> {
+        self.check_plugins(coding)?;
         if self.choice == DecoderChoice::Own {
             match description(coding, raw_bytes) {
-                Ok(description) => {
-                    self.check_plugin(description.codec)?;
-                    return Ok(Coded::Own(description));
-                }
+                Ok(description) => return Ok(Coded::Own(description)),
                 Err(CodecError::UnsupportedCodec(_) | CodecError::UnsupportedFilter(_)) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -129,35 +127,30 @@ impl Decoders {
         found.ok_or_else(|| self.absent(role))
     }
 
-    /// Checks that a plug-in is the one that the archive names.
-    fn check_plugin(&self, codec: CodecId) -> Result<()> {
-        if !codec.is_plugin() {
-            return Ok(());
-        }
-        let wanted = self.plugin_name(codec)?;
-        match (wanted, codec.name()) {
-            (Some(wanted), Some(name)) if wanted != name => {
+    /// Checks that plug-ins are those that the archive names.
+    fn check_plugins(&self, coding: &Coding) -> Result<()> {
+        for (role, name) in plugins_of(coding) {
+            if let Some(wanted) = self.plugin_name(role)?
+                && wanted != name
+            {
                 let message = format!(
-                    "codec {} of the archive is that of the plug-in '{wanted}', and the one with \
-                     this number is '{name}'",
-                    codec.0
+                    "{role} of the archive is that of the plug-in '{wanted}', and the one with \
+                     this number is '{name}'"
                 );
-                Err(Error::new(ErrorKind::Unsupported, message))
+                return Err(Error::new(ErrorKind::Unsupported, message));
             }
-            _ => Ok(()),
         }
+        Ok(())
     }
 
-    fn plugin_name(&self, codec: CodecId) -> Result<Option<String>> {
+    fn plugin_name(&self, role: DecoderRole) -> Result<Option<String>> {
         let needs = &|role| self.needs_module(role);
-        self.carried.plugin(codec.0, needs)
+        self.carried.plugin(role, needs)
     }
 
     fn absent(&self, role: DecoderRole) -> Error {
-        if let DecoderRole::Codec(number) = role
-            && let Ok(Some(name)) = self.plugin_name(CodecId(number))
-        {
-            let message = format!("codec {number} is that of the plug-in '{name}': load it");
+        if let Ok(Some(name)) = self.plugin_name(role) {
+            let message = format!("{role} is that of the plug-in '{name}': load it");
             return Error::new(ErrorKind::Unsupported, message);
         }
         let advice = match self.choice {

@@ -104,7 +104,7 @@ fn strange(raw: &[u8]) -> (Coding, Vec<u8>) {
     }
     let mut filtered = raw.to_vec();
     let delta = FilterStep::Delta { distance_bytes: 4 };
-    delta.encode(Host::default(), &mut filtered);
+    delta.encode(Host::default(), &mut filtered).unwrap();
     let lz = by_id(CodecId::LZ).unwrap();
     let (mut workspace, mut data) = (Workspace::new(), Vec::new());
     let settings = Settings::default();

@@ -106,6 +106,8 @@ chmod +x ../home/.cargo/bin/qemu-system-x86_64
         concat!(
             "cat > runs.c <<'END'\n",
             include_str!("../../../../plugin/tests/sources/runs.c"),
+            "\nEND\ncat > numbers.c <<'END'\n",
+            include_str!("../../../../plugin/tests/sources/numbers.c"),
             "\nEND\nhead -c 300000 /dev/zero > samples"
         ),
     ),

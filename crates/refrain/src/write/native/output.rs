@@ -4,11 +4,10 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use refrain_codec::CodecId;
 use refrain_format::{
-    AnchorsFrame, AnchorsPlace, ArchiveAssembler, ArchiveHeader, BlockHeader, EntriesHeader,
-    EpochSums, ExtentsHeader, FinishedArchive, FirstBlock, IndexNode, IndexSlice, MemberEnd,
-    MemberStart, NodeRows, PiecesFrame, archive_id, whole,
+    AnchorsFrame, AnchorsPlace, ArchiveAssembler, ArchiveHeader, BlockHeader, DecoderRole,
+    EntriesHeader, EpochSums, ExtentsHeader, FinishedArchive, FirstBlock, IndexNode, IndexSlice,
+    MemberEnd, MemberStart, NodeRows, PiecesFrame, archive_id, whole,
 };
 use refrain_pool::stages::stage;
 use refrain_protect::join_chunk_checksums;
@@ -16,6 +15,7 @@ use refrain_storage::Sink;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::block::BlockFrame;
+use crate::store::coding::plugins_of;
 use crate::write::native::archive_bytes::ArchiveBytes;
 use crate::write::native::carried::{CarriedDecoders, EarlierDecoders};
 use crate::write::native::generation::GenerationPlan;
@@ -74,8 +74,8 @@ pub(crate) struct Output<'a> {
     block_hashes: bool,
     /// The decoders that it carries, if it does.
     carried: Option<CarriedDecoders>,
-    /// The codecs of plug-ins that were named.
-    plugins: Vec<CodecId>,
+    /// The codecs and filters of plug-ins that were named.
+    plugins: Vec<DecoderRole>,
 }
 
 impl<'a> Output<'a> {
@@ -254,13 +254,11 @@ impl<'a> Output<'a> {
             let frames = carried.frames_for(frame.coding(), archive)?;
             self.bytes.write(&frames)?;
         }
-        let codec = frame.coding().map(|coding| CodecId(coding.codec()));
-        if let Some(codec) = codec.filter(|codec| codec.is_plugin())
-            && !self.plugins.contains(&codec)
-            && let Some(name) = codec.name()
-        {
-            self.plugins.push(codec);
-            self.bytes.write(&archive.plugin(codec.0, name)?)?;
+        for (role, name) in frame.coding().into_iter().flat_map(plugins_of) {
+            if !self.plugins.contains(&role) {
+                self.plugins.push(role);
+                self.bytes.write(&archive.plugin(role, name)?)?;
+            }
         }
         Ok(())
     }
