@@ -2,14 +2,15 @@
 //! `docs/codec-lz.md` specifies everything that a decoder must know, and
 //! `tools/reader/refrain_reader/lz.py` is a decoder written from it.
 //!
-//! The encoder parses (`parse`, with `finder`, which is `trees` or `rows`, `arrivals` and `prices`) a segment at the prices of
-//! the present tables (`table`, `price`), writes it (`encode`) and parses the next. Both directions
-//! share `symbols`, `model`, `table` and `rans`.
+//! The encoder parses (`parse`, with `finder`, which is `trees` or `rows`, `arrivals` and `prices`)
+//! a segment at the prices of the present tables (`table`, `price`), writes it (`encode`) and
+//! parses the next. Both directions share `symbols`, `model`, `table` and `rans`.
 
 mod arrivals;
 mod decode;
 mod encode;
 mod finder;
+mod matches;
 mod model;
 mod parse;
 mod price;

@@ -1,7 +1,8 @@
 //! Chooses the matches of a segment: the cheapest way through it at the present prices.
 
 use super::arrivals::{Arrival, Arrivals, Context, StepKind};
-use super::finder::{Finder, Match, Search, common};
+use super::finder::{Finder, Search};
+use super::matches::{Match, common};
 use super::model::EncoderModel;
 use super::prices::Prices;
 use super::symbols::{

@@ -1,7 +1,7 @@
 //! Finds matches quickly: the last positions of each hash of four bytes, which stand in one line of
 //! the cache, and the newest of each hash of three bytes (the rows of zstd's and LZSSE's matchers).
 
-use super::finder::{Match, add_longer, common, hash, zeros};
+use super::matches::{Match, add_longer, common, hash, zeros};
 use crate::host::Host;
 
 /// Positions of one hash, newest first.

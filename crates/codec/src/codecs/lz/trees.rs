@@ -2,7 +2,7 @@
 //! follows them, the newest at the root (as in LZMA's encoder), and the newest position of each
 //! hash of two and three bytes.
 
-use super::finder::{Match, add_longer, common, hash, zeros};
+use super::matches::{Match, add_longer, common, hash, zeros};
 use crate::host::Host;
 
 const PAIRS: usize = 1 << 16;
