@@ -1,5 +1,4 @@
-//! Tiers before a slow source: a local disk, and a client of shared caches (memcached, Redis) for
-//! which one sick node costs milliseconds.
+#![doc = include_str!("../README.md")]
 //!
 //! Values are known by the hash of their content, so they are never out of date, and each is
 //! checked when it arrives. A cache is never the only copy: what it does not have, does not deliver

@@ -1,4 +1,6 @@
-//! Encodes and decodes one block: bytes in, bytes out, no files, threads, clocks or randomness.
+#![doc = include_str!("../README.md")]
+//!
+//! # Functions
 //!
 //! [`encode_block`] takes a sample of the block, may apply filters (branches, delta), runs the
 //! planned codec, and falls back to a lighter codec or to storing when that does not pay. It
@@ -6,33 +8,10 @@
 //! block, and [`decode_prefix`] restores only the first bytes for less work. Descriptions that are
 //! read from an archive must pass [`UntrustedBlockDescription::check`] first.
 //!
-//! Each codec is one file or directory in `codecs/` behind the trait [`Codec`]; `registry.rs` lists
-//! them all. Each filter is one file in `filter/`. The README of this crate describes how to add
-//! one.
-//!
-//! The same input, plan and version of this crate give the same bytes: on any machine, in any
-//! thread, and with a new [`Workspace`] or a used one.
+//! The same bytes result in any thread, and with a new [`Workspace`] or a used one.
 //!
 //! A codec may work for seconds. Through the [`Host`] of its workspace it lets its thread do other
 //! work in between.
-//!
-//! Depends on the libraries of the codecs, on no other crate of this workspace.
-//!
-//! ```
-//! use refrain_codec::{BlockPlan, CodecId, Workspace, decode, encode_block};
-//!
-//! let raw = b"repeated repeated repeated repeated".repeat(10);
-//! let plan = BlockPlan::plain(CodecId::ZSTD, 3);
-//! let mut workspace = Workspace::new();
-//! let mut payload = Vec::new();
-//! let block = encode_block(&mut workspace, &raw, &plan, &mut payload)?;
-//! assert!(payload.len() < raw.len());
-//!
-//! let mut decoded = Vec::new();
-//! decode(&mut workspace, &block, &payload, raw.len() as u64, &mut decoded)?;
-//! assert_eq!(decoded, raw);
-//! # Ok::<(), refrain_codec::Error>(())
-//! ```
 
 // Only files that state why at their head contain `unsafe`.
 #![deny(unsafe_code)]

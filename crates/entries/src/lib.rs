@@ -1,4 +1,4 @@
-//! What a directory is: entries, their order, and tar as a view of them.
+#![doc = include_str!("../README.md")]
 //!
 //! An [`Entry`] describes one file, directory, link or device; its paths are bytes.
 //!
@@ -10,8 +10,7 @@
 //! | `selection` | which entries are wanted: [`Selection`] |
 //! | [`tar`] | the tar view: [`tar::TarView`]; tar streams taken apart: [`tar::TarSplitter`] |
 //!
-//! Pure functions over bytes. `refrain-filesystem` reads entries from directories and restores
-//! them.
+//! `refrain-filesystem` reads entries from directories and restores them.
 
 #![forbid(unsafe_code)]
 

@@ -1,13 +1,11 @@
-//! Directories walked, prefetched and restored as entries.
+#![doc = include_str!("../README.md")]
 //!
 //! | module | contents |
 //! |---|---|
 //! | `walk` | a directory as entries: [`Walker`]; the data of its files: [`FileRoot`] |
 //! | `prefetch` | threads that request readahead: [`Prefetcher`] |
 //! | [`restore`] | entries restored below a directory, from many threads |
-//!
-//! `tar_sink`
-//! a tar stream restored while it arrives: [`TarSink`]
+//! | `tar_sink` | a tar stream restored while it arrives: [`TarSink`] |
 
 #![forbid(unsafe_code)]
 

@@ -1,10 +1,11 @@
-//! Files of other formats: recognized, decoded and described.
+#![doc = include_str!("../README.md")]
+//!
+//! # Functions
 //!
 //! [`Format::from_prefix`] recognizes a file by its first bytes. [`decoder`] reads one that holds a
 //! sequence of bytes (gzip, xz, zstd, bzip2, lz4) from front to back, as the format's own program
 //! does, and compares every checksum. Libraries decode; everything around their data (members,
 //! streams, frames, padding, what follows the end) is read here, so that errors state their offset.
-//! offset.
 //!
 //! Nothing here opens files or starts threads. liblzma starts as many as it is told.
 //!

@@ -1,10 +1,10 @@
-//! The meaning of the bytes of an archive: the native container, version 1, and lrzip's dialect
-//! ([`lrzip`]).
+#![doc = include_str!("../README.md")]
+//!
+//! # Modules
 //!
 //! An archive is a magic number and a sequence of frames, written strictly forward. Extents map the
 //! members' *content space* to the *store* of unique bytes, and the store is cut into blocks.
-//! `docs/format.md` specifies the bytes for authors of other implementations; the code is organized
-//! like that document:
+//! The code is organized like `docs/format.md`:
 //!
 //! | file | what |
 //! |---|---|
@@ -25,34 +25,8 @@
 //! | [`volumes`] | heads that list the files of an archive in volumes |
 //!
 //! A reader goes [`UntrustedFrameHeader::parse`] → [`UntrustedFrameHeader::check`] →
-//! [`FrameHeader::check_payload`] → [`Payload::parse`] → [`StreamChecker::feed`]. Everything is a
-//! pure function of bytes; nothing here decodes blocks. The crate depends on `protect` for
-//! checksums and on `entries` for the type of an entry.
-//!
-//! ```
-//! use refrain_format::*;
-//!
-//! let header = ArchiveHeader {
-//!     version: (FORMAT_MAJOR, FORMAT_MINOR),
-//!     required_features: 0,
-//!     level: 1,
-//!     segment_bytes: 1 << 20,
-//!     epoch_bytes: 1 << 24,
-//!     block_bytes_max: 1 << 22,
-//!     memory_budget_bytes: 1 << 30,
-//!     reach_bytes: REACH_UNLIMITED,
-//!     reference_window: 0,
-//! };
-//! let (assembler, mut archive) = ArchiveAssembler::new(&header, 7)?;
-//! archive.extend(assembler.finish()?.last_bytes);
-//! let mut kinds = vec![];
-//! walk_archive(&archive, &Limits::default(), |_, frame, _| {
-//!     kinds.push(frame.kind);
-//!     Ok(())
-//! })?;
-//! assert_eq!(kinds, [FrameKind::Archive, FrameKind::End]);
-//! # Ok::<(), FormatError>(())
-//! ```
+//! [`FrameHeader::check_payload`] → [`Payload::parse`] → [`StreamChecker::feed`].
+
 #![forbid(unsafe_code)]
 
 pub mod archive;

@@ -1,5 +1,6 @@
-//! Measures the machine and explains it: caches, pages, locks, pipes, timers, disks, and what file
-//! systems guarantee about simultaneous reads and writes.
+#![doc = include_str!("../README.md")]
+//!
+//! # Terms
 //!
 //! An [`Experiment`] is one question, in a file of its own. It yields an [`Outcome`]: tables whose
 //! columns have units, charts of them, and findings in words. [`report`] writes outcomes as text

@@ -1,4 +1,6 @@
-//! Finds repeats at any distance, in parallel. The result does not depend on the number of threads.
+#![doc = include_str!("../README.md")]
+//!
+//! # Content and store
 //!
 //! There are two address spaces. *Content* is the input. The *store* holds its unique bytes, each
 //! passage once, in the order of first occurrence. [`Extent`]s map content to the store, always
@@ -28,23 +30,6 @@
 //! sampled by content as in rzip (Tridgell 1999); parallel candidates with a serial choice as in
 //! SS-CDC (Ni and others, SYSTOR 2019); absolute references of bounded depth as in relative
 //! Lempel-Ziv. `reference.rs` is the reference implementation, which defines the correct result.
-//!
-//! The crate depends on nothing. An example of one epoch:
-//!
-//! ```
-//! use refrain_longmatch::*;
-//!
-//! let (rules, mut scan) = (Rules::default(), SegmentScan::default());
-//! let content = [7; 5000];
-//! scan_segment(&content, &rules, &mut scan);
-//! let segments = [EpochSegment { start: 0, bytes: &content, scan: &scan }];
-//! let epoch = Epoch::new(&segments);
-//! // No matches: the content is one run, which becomes one fill extent.
-//! let flat = flatten(&epoch, &[vec![]], 0, 0, &rules, || ());
-//! let mut replayed = vec![];
-//! assert_eq!(replay(&flat.extents, &[], 0, &mut replayed), Some(0));
-//! assert_eq!(replayed, content);
-//! ```
 
 mod aligned;
 mod anchor;

@@ -1,15 +1,10 @@
-//! Encodes and decodes the blocks of lrzip's archives.
+#![doc = include_str!("../README.md")]
 //!
-//! Such blocks may be larger than memory, so [`LrzipDecoder`] decodes them as a stream: encoded
-//! bytes in, raw bytes out, in chunks of any size. [`encode_lrzip_block`] encodes a block that is
-//! in memory. The crate contains what only lrzip uses (LZO1X, ZPAQ and lrzip's filters), and drives
-//! the libraries for bzip2, zlib, LZMA and Zstandard in the form in which lrzip stores them.
+//! # The end of a block
 //!
 //! Bytes after the last raw byte of a block are examined only on request
 //! ([`LrzipDecoder::check_end`]), and only some back ends have checksums: the archives have their
 //! own digests.
-//!
-//! Depends on `refrain-codec` for the ids of codecs, the error type and the ARM64 filter.
 
 mod codec;
 mod cpu;

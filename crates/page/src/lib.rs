@@ -1,5 +1,6 @@
-//! Self-contained pages: HTML, style, script and data in one file, which works without network and
-//! when opened from a disk.
+#![doc = include_str!("../README.md")]
+//!
+//! # Content
 //!
 //! A page states what it shows in words and tables, as text in the file; its script draws the rest
 //! from the data. Data is never interpreted as markup or script: it is JSON in a separate element,

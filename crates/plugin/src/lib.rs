@@ -1,5 +1,6 @@
-//! Codecs and filters from shared libraries, through a small C interface with a version
-//! (`include/refrain_plugin.h`, `docs/plugins.md`).
+#![doc = include_str!("../README.md")]
+//!
+//! # Functions
 //!
 //! [`Plugin::load`] loads a library and checks its description; [`Plugin::register`] adds its codec
 //! or filter to those of the process, under a number for plug-ins. A later version of the library

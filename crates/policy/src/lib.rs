@@ -1,9 +1,4 @@
-//! Scheduling decisions: which flow runs next, where, and for how long.
-//!
-//! A [`Policy`] is a function of its arguments: the flow's [`Entity`] and the answers of a
-//! [`View`]. It has no threads and no clock, allocates no memory and has no state between calls.
-//! The pool and the simulator drive the same code. The crate depends on no other crate of Refrain.
-//! `README.md` explains the states, the rules and their sources.
+#![doc = include_str!("../README.md")]
 //!
 //! # Duties of a driver
 //!
@@ -26,27 +21,6 @@
 //!   [`requeue`](Policy::requeue).
 //! - A running flow finishes its work or its slice, or yields: [`stop`](Policy::stop) and
 //!   [`Ledger::ran`]. If work remains, [`requeue`](Policy::requeue) and queue the flow.
-//!
-//! # Example
-//!
-//! Without a driver, the parts can be used alone, such as the topology and the keys:
-//!
-//! ```
-//! use refrain_policy::topology::{CpuId, Locality, Topology};
-//! use refrain_policy::{Class, Key, TenantId};
-//!
-//! // Two cores with two hardware threads each.
-//! let topology = Topology::from_spec("2c4t")?;
-//! assert_eq!(topology.locality(CpuId::new(0), CpuId::new(1)), Locality::Sibling);
-//!
-//! // An earlier deadline runs first within a class; the class decides before the deadline.
-//! let tenant = TenantId::default();
-//! let early = Key::new(Class::Normal, tenant, 1_000_000);
-//! let late = Key::new(Class::Normal, tenant, 2_000_000);
-//! let idle = Key::new(Class::Idle, tenant, 0);
-//! assert!(early < late && late < idle);
-//! # Ok::<(), refrain_policy::topology::SpecError>(())
-//! ```
 
 mod accounting;
 mod affinity;

@@ -1,4 +1,6 @@
-//! Runs work on threads: workers, flows, locks, large buffers, and the measurement of stages.
+#![doc = include_str!("../README.md")]
+//!
+//! # Parts
 //!
 //! The engine uses a scoped [`crew()`]: lanes of jobs with one completion queue. The lanes that
 //! compute are flows of a [`pool`], which runs them by a [policy](refrain_policy) (deadlines,
@@ -10,27 +12,6 @@
 //!
 //! Other crates do not start threads; they pass closures to a crew and remain pure functions of
 //! their inputs.
-//!
-//! It depends on `refrain-policy`, `refrain-sync`, `refrain-timer` and `refrain-trace`, and can be
-//! used without the engine.
-//!
-//! ```
-//! use refrain_pool::{Lane, crew};
-//!
-//! let words = ["long", "range", "archive"];
-//! let total: usize = crew(2, |crew| {
-//!     for word in &words {
-//!         crew.submit(Lane::Normal, move || word.len());
-//!     }
-//!     let mut total = 0;
-//!     while let Some(event) = crew.next() {
-//!         total += event?;
-//!     }
-//!     Ok::<usize, refrain_pool::JobPanicked>(total)
-//! })?;
-//! assert_eq!(total, 16);
-//! # Ok::<(), refrain_pool::JobPanicked>(())
-//! ```
 
 mod arenas;
 pub mod buffer;

@@ -1,4 +1,6 @@
-//! Integrity and confidentiality of an archive's bytes: hashes and ciphers.
+#![doc = include_str!("../README.md")]
+//!
+//! # Contents
 //!
 //! - [`checksum64`] and [`Checksum64`]: XXH3-64, the checksum of every frame and block. It detects
 //!   accidents, not forgery.
@@ -15,23 +17,6 @@
 //! - [`envelope`]: encryption of Refrain's own archives.
 //! - [`signature`]: signatures with the keys of minisign and SSH.
 //! - `lrzip` (feature `lrzip`): the ciphers of lrzip's archives.
-//!
-//! Everything is a pure function of its input: no files, threads, clocks or randomness. The crate
-//! depends on no other crate of the project.
-//!
-//! ```
-//! use refrain_protect::{ContentHasher, SEGMENT_BYTES, content_hash, segment_hash};
-//!
-//! let content = vec![7; 2 * SEGMENT_BYTES + 100];
-//! let mut hasher = ContentHasher::new();
-//! for (index, segment) in content.chunks(SEGMENT_BYTES).enumerate() {
-//!     // Segments can be hashed on any thread; only joining them is sequential.
-//!     let hash = segment_hash((index * SEGMENT_BYTES) as u64, segment)?;
-//!     hasher.push(&hash)?;
-//! }
-//! assert_eq!(hasher.value(), content_hash(&content));
-//! # Ok::<(), refrain_protect::SegmentError>(())
-//! ```
 
 pub mod digest;
 pub mod envelope;

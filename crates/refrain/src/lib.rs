@@ -1,40 +1,6 @@
-//! Refrain, the long-range archive engine: the public Rust API.
+#![doc = include_str!("../README.md")]
 //!
-//! ```
-//! use std::sync::Arc;
-//!
-//! use refrain::storage::{MemorySink, MemorySource};
-//! use refrain::{
-//!     Archive, CompressOptions, Content, MemberInput, ReadOptions, Unwatched, compress, verify,
-//! };
-//!
-//! // Content in which a long passage repeats.
-//! let passage: Vec<u8> = (0..100_000_u64).flat_map(|i| (i * i * i).to_le_bytes()).collect();
-//! let content = [passage.as_slice(), b" and again: ", passage.as_slice()].concat();
-//!
-//! let member = MemberInput {
-//!     name: "song".into(),
-//!     mode: None,
-//!     modified: None,
-//!     content: Content::Source(Arc::new(MemorySource::new(content.clone()))),
-//! };
-//! let mut sink = MemorySink::new();
-//! let output = sink.output();
-//! let summary = compress(vec![member], &mut sink, &CompressOptions::default(), &Unwatched)?;
-//! assert!(summary.store_bytes < 900_000, "the passage is stored once");
-//!
-//! // Any range of it, without decoding the rest.
-//! let source = Arc::new(MemorySource::new(output.published().unwrap_or_default()));
-//! let archive = Archive::open(source.clone(), &ReadOptions::default())?;
-//! let mut range = [0; 10];
-//! archive.read_at(0, 800_000, &mut range)?;
-//! assert_eq!(&range, b" and again");
-//!
-//! // Every frame, every block, and the hash of the content.
-//! let checked = verify(source, &ReadOptions::default(), &Unwatched)?;
-//! assert_eq!(checked.content_bytes, content.len() as u64);
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
+//! # Verbs
 //!
 //! One file per verb: [`compress`](compress()), [`extract`](extract()), [`verify`]. An [`Archive`]
 //! reads any range, from many threads at once, and describes an archive's contents. Bytes come from
@@ -52,10 +18,6 @@
 //! The same input and options give the same bytes, for any number of threads. Memory stays within
 //! the options' budget for any size of input. The directory `examples` has a program for each of
 //! these uses.
-//!
-//! This crate depends on all crates of the bytes layer (`longmatch`, `codec`, `protect`, `format`,
-//! `tree`), on `storage` and on `pool`. Inside, `write` and `read` never import each other; `store`
-//! is below both.
 
 #![forbid(unsafe_code)]
 

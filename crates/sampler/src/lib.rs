@@ -1,5 +1,6 @@
-//! Samples the stacks of all threads of its own process: which stages, crates and functions take
-//! processor time and cause page faults.
+#![doc = include_str!("../README.md")]
+//!
+//! # Method
 //!
 //! [`Sampler::start`] asks the kernel for samples of all threads, including later ones;
 //! [`Sampler::finish`] returns the [`Profile`]. This needs only the kernel's permission, neither

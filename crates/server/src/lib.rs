@@ -1,4 +1,6 @@
-//! Serves opened archives through several handlers: NBD, HTTP, and a mounted file system.
+#![doc = include_str!("../README.md")]
+//!
+//! # Services
 //!
 //! All handlers share a [`Service`]: an archive, and the [`Statistics`] of requests; NBD and HTTP
 //! also serve several [`Archives`] by name. Each handler is a module of its own and knows nothing

@@ -1,8 +1,10 @@
-//! Bytes at offsets: the inputs and outputs of the engine.
+#![doc = include_str!("../README.md")]
+//!
+//! # Traits
 //!
 //! Two small traits separate the engine from files, pipes and memory. A [`Source`] is bytes that
 //! can be read at any offset, from several threads at once. A [`Sink`] is bytes written strictly
-//! forward. The crate depends on `refrain-pool` for its lock.
+//! forward.
 //!
 //! | module | contents |
 //! |---|---|
@@ -25,20 +27,6 @@
 //! | `remote` | with the feature `remote`: an object on an HTTP server or in a store as a source |
 //! | [`latch`] | [`Latch`]: after one failure everything fails |
 //! | [`faulty`] | [`FaultySource`], [`FaultySink`], [`FaultyStream`]: simulated failures |
-//!
-//! ```
-//! use refrain_storage::{MemorySink, Sink, Source};
-//!
-//! let mut sink = MemorySink::new();
-//! let output = sink.output();
-//! sink.write_all(b"head")?;
-//! sink.write_zeros(4)?;
-//! assert_eq!(sink.read_back().map(|view| view.size_bytes()).transpose()?, Some(8));
-//! assert_eq!(output.published(), None);
-//! sink.publish()?;
-//! assert_eq!(output.published().as_deref(), Some(&b"head\0\0\0\0"[..]));
-//! # Ok::<(), std::io::Error>(())
-//! ```
 //!
 //! All errors are [`std::io::Error`]. They retain the kind of the first cause, and contain a
 //! [`Failure`] with the operation and the path.

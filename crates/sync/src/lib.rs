@@ -1,5 +1,6 @@
-//! The project's mutex, a lock for very short critical sections, the profile of both, clocks, and
-//! the atomics and threads that loom can replace.
+#![doc = include_str!("../README.md")]
+//!
+//! # Models
 //!
 //! With `RUSTFLAGS="--cfg loom"` the same code runs under loom, which tries every interleaving that
 //! the C11 memory model allows (Norris and Demsky, "CDSChecker", OOPSLA 2013). Concurrent code that

@@ -11,6 +11,8 @@
 
 #[path = "house/layers.rs"]
 mod layers;
+#[path = "house/published.rs"]
+mod published;
 
 use std::fmt::Write as _;
 use std::fs;

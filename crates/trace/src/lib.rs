@@ -1,4 +1,4 @@
-//! Records what threads do and when.
+#![doc = include_str!("../README.md")]
 //!
 //! [`start`] switches recording on, once, for the whole process; before that, a check costs one
 //! relaxed load. Each thread writes to its own ring, without locks: new events replace the oldest
