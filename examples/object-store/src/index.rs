@@ -49,7 +49,9 @@ impl Index {
                 objects.insert(location(&member.name, b""), object);
             }
         }
-        let tag = archive.root_hash().map(|hash| hash.iter().map(|b| format!("{b:02x}")).collect());
+        let tag = archive
+            .root_hash()
+            .map(|hash| hash.iter().map(|b| format!("{b:02x}")).collect());
         Ok(Self { objects, tag })
     }
 
@@ -102,7 +104,9 @@ impl Index {
         spelled
             .take_while(move |(location, _)| location.as_ref().starts_with(prefix.as_ref()))
             .filter(move |(location, _)| {
-                location.prefix_match(prefix).is_some_and(|mut names| names.next().is_some())
+                location
+                    .prefix_match(prefix)
+                    .is_some_and(|mut names| names.next().is_some())
             })
     }
 }
@@ -147,7 +151,9 @@ fn add_entries(
 
 /// The path of an object. Tar streams have names such as `./a` and `/a`.
 fn location(member: &[u8], path: &[u8]) -> Path {
-    let names = member.split(|byte| *byte == b'/').chain(path.split(|byte| *byte == b'/'));
+    let names = member
+        .split(|byte| *byte == b'/')
+        .chain(path.split(|byte| *byte == b'/'));
     let names = names.filter(|name| !name.is_empty() && *name != b".");
     names.map(PathPart::from).collect()
 }

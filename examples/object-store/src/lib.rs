@@ -92,9 +92,14 @@ fn read(archive: &Archive, object: &Object, range: Range<u64>) -> Result<Bytes> 
     let wanted = usize::try_from(range.end - range.start).map_err(generic)?;
     let mut buffer = vec![0; wanted];
     let place = (object.member, object.entry.as_deref());
-    let read = archive.read_at(place, range.start, &mut buffer).map_err(generic)?;
+    let read = archive
+        .read_at(place, range.start, &mut buffer)
+        .map_err(generic)?;
     if read < wanted {
-        let text = format!("the file ends {read} bytes after {}, not {wanted}", range.start);
+        let text = format!(
+            "the file ends {read} bytes after {}, not {wanted}",
+            range.start
+        );
         return Err(generic(text));
     }
     Ok(buffer.into())
@@ -140,7 +145,9 @@ impl ObjectStore for ArchiveStore {
             let last = found.last().map(|meta| meta.location.clone());
             async move { last.map(|last| (found, Some(last))) }
         });
-        pieces.flat_map(|found| stream::iter(found.into_iter().map(Ok))).boxed()
+        pieces
+            .flat_map(|found| stream::iter(found.into_iter().map(Ok)))
+            .boxed()
     }
 
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
@@ -163,7 +170,9 @@ impl ObjectStore for ArchiveStore {
         &self,
         locations: BoxStream<'static, Result<Path>>,
     ) -> BoxStream<'static, Result<Path>> {
-        locations.map(|location| location.and_then(|_| read_only())).boxed()
+        locations
+            .map(|location| location.and_then(|_| read_only()))
+            .boxed()
     }
 
     async fn copy_opts(&self, _: &Path, _: &Path, _: CopyOptions) -> Result<()> {

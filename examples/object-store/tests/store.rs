@@ -42,9 +42,12 @@ const FILES: &[(&str, usize)] = &[
 
 /// Bytes without repeats, so that every block is stored with its own.
 fn content(name: &str, length: usize) -> Vec<u8> {
-    let mut state = name.bytes().fold(1_u64, |state, byte| state * 31 + u64::from(byte));
+    let mix = |state: u64, byte: u8| state.wrapping_mul(31).wrapping_add(u64::from(byte));
+    let mut state = name.bytes().fold(1, mix);
     let mut next = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
         (state >> 56) as u8
     };
     (0..length).map(|_| next()).collect()
@@ -83,10 +86,20 @@ async fn both() -> Result<(ArchiveStore, InMemory), Box<dyn StdError>> {
         let path = directory.path().join(name);
         fs::create_dir_all(path.parent().ok_or("a file is in a directory")?)?;
         fs::write(path, content(name, *length))?;
-        model.put(&Path::from(*name), content(name, *length).into()).await?;
+        model
+            .put(&Path::from(*name), content(name, *length).into())
+            .await?;
     }
-    fs::hard_link(directory.path().join("readme.txt"), directory.path().join("years/linked"))?;
-    model.put(&Path::from("years/linked"), content("readme.txt", 100).into()).await?;
+    fs::hard_link(
+        directory.path().join("readme.txt"),
+        directory.path().join("years/linked"),
+    )?;
+    model
+        .put(
+            &Path::from("years/linked"),
+            content("readme.txt", 100).into(),
+        )
+        .await?;
     symlink("readme.txt", directory.path().join("symbolic"))?;
     fs::create_dir(directory.path().join("years/nothing"))?;
     let store = ArchiveStore::new(archive(vec![directory_member(directory.path(), "tree")])?)?;
@@ -94,16 +107,29 @@ async fn both() -> Result<(ArchiveStore, InMemory), Box<dyn StdError>> {
 }
 
 fn run(test: impl Future<Output = Outcome>) -> Outcome {
-    tokio::runtime::Builder::new_current_thread().build()?.block_on(test)
+    tokio::runtime::Builder::new_current_thread()
+        .build()?
+        .block_on(test)
 }
 
 fn names_and_sizes(mut found: Vec<ObjectMeta>) -> Vec<(Path, u64)> {
     found.sort_by(|left, right| left.location.cmp(&right.location));
-    found.into_iter().map(|meta| (meta.location, meta.size)).collect()
+    found
+        .into_iter()
+        .map(|meta| (meta.location, meta.size))
+        .collect()
 }
 
-const PREFIXES: &[&str] =
-    &["", "years", "years/2026", "year", "years/2026/a.bin", "odd names", "none", "years/nothing"];
+const PREFIXES: &[&str] = &[
+    "",
+    "years",
+    "years/2026",
+    "year",
+    "years/2026/a.bin",
+    "odd names",
+    "none",
+    "years/nothing",
+];
 
 #[test]
 fn lists_are_those_of_the_reference() -> Outcome {
@@ -119,9 +145,14 @@ fn lists_are_those_of_the_reference() -> Outcome {
                 names_and_sizes(listed(&model).await?),
                 "below {prefix:?}"
             );
-            let (ours, theirs) =
-                (store.list_with_delimiter(prefix).await?, model.list_with_delimiter(prefix).await?);
-            assert_eq!(ours.common_prefixes, theirs.common_prefixes, "in {prefix:?}");
+            let (ours, theirs) = (
+                store.list_with_delimiter(prefix).await?,
+                model.list_with_delimiter(prefix).await?,
+            );
+            assert_eq!(
+                ours.common_prefixes, theirs.common_prefixes,
+                "in {prefix:?}"
+            );
             assert_eq!(
                 names_and_sizes(ours.objects),
                 names_and_sizes(theirs.objects),
@@ -129,7 +160,9 @@ fn lists_are_those_of_the_reference() -> Outcome {
             );
             for (offset, _) in &everything {
                 let after = |store: &dyn ObjectStore| {
-                    store.list_with_offset(prefix, offset).try_collect::<Vec<_>>()
+                    store
+                        .list_with_offset(prefix, offset)
+                        .try_collect::<Vec<_>>()
                 };
                 assert_eq!(
                     names_and_sizes(after(&store).await?),
@@ -146,12 +179,21 @@ fn lists_are_those_of_the_reference() -> Outcome {
 fn ranges_are_those_of_the_reference() -> Outcome {
     run(async {
         let (store, model) = both().await?;
-        for location in model.list(None).map_ok(|meta| meta.location).collect::<Vec<_>>().await {
+        for location in model
+            .list(None)
+            .map_ok(|meta| meta.location)
+            .collect::<Vec<_>>()
+            .await
+        {
             let location = location?;
             let size = model.head(&location).await?.size;
             assert_eq!(store.head(&location).await?.size, size);
             let whole = store.get(&location).await?.bytes().await?;
-            assert_eq!(whole, model.get(&location).await?.bytes().await?, "{location}");
+            assert_eq!(
+                whole,
+                model.get(&location).await?.bytes().await?,
+                "{location}"
+            );
 
             let block = BLOCK_BYTES;
             let ranges = [
@@ -183,7 +225,12 @@ fn ranges_are_those_of_the_reference() -> Outcome {
             }
         }
         let location = Path::from("years/2026/a.bin");
-        let ranges = [0..10, 100_000..300_000, 2_499_999..2_500_000, 1_000_000..1_000_001];
+        let ranges = [
+            0..10,
+            100_000..300_000,
+            2_499_999..2_500_000,
+            1_000_000..1_000_001,
+        ];
         assert!(
             store.get_ranges(&location, &ranges).await?
                 == model.get_ranges(&location, &ranges).await?
@@ -198,20 +245,32 @@ fn what_is_missing_and_what_would_write_fails_with_its_error() -> Outcome {
         let (store, _) = both().await?;
         for missing in ["none", "years", "symbolic", "years/nothing", "readme.txt/x"] {
             let error = store.get(&Path::from(missing)).await.err();
-            assert!(matches!(error, Some(Error::NotFound { .. })), "{missing}: {error:?}");
+            assert!(
+                matches!(error, Some(Error::NotFound { .. })),
+                "{missing}: {error:?}"
+            );
         }
         let readme = Path::from("readme.txt");
         let refused = [
-            store.put(&readme, PutPayload::from_static(b"new")).await.err(),
+            store
+                .put(&readme, PutPayload::from_static(b"new"))
+                .await
+                .err(),
             store.put_multipart(&readme).await.err(),
             store.delete(&readme).await.err(),
             store.copy(&readme, &Path::from("copy")).await.err(),
             store.rename(&readme, &Path::from("other")).await.err(),
         ];
         for error in refused {
-            assert!(matches!(error, Some(Error::NotSupported { .. })), "{error:?}");
+            assert!(
+                matches!(error, Some(Error::NotSupported { .. })),
+                "{error:?}"
+            );
         }
-        assert_eq!(store.get(&readme).await?.bytes().await?, content("readme.txt", 100));
+        assert_eq!(
+            store.get(&readme).await?.bytes().await?,
+            content("readme.txt", 100)
+        );
         Ok(())
     })
 }
@@ -225,7 +284,10 @@ fn tags_are_those_of_the_archive() -> Outcome {
         let if_match = |tag: &str| GetOptions::new().with_if_match(Some(tag.to_string()));
         assert!(store.get_opts(&readme, if_match(&tag)).await.is_ok());
         let error = store.get_opts(&readme, if_match("other")).await.err();
-        assert!(matches!(error, Some(Error::Precondition { .. })), "{error:?}");
+        assert!(
+            matches!(error, Some(Error::Precondition { .. })),
+            "{error:?}"
+        );
         Ok(())
     })
 }
