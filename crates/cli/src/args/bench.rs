@@ -54,6 +54,14 @@ pub struct BenchArgs {
     )]
     pub runs: u32,
 
+    /// Programs whose warm-up takes longer than this are not run again: it counts as their only run
+    #[arg(
+        long = "single-above",
+        value_name = "SECONDS",
+        conflicts_with = "discard"
+    )]
+    pub single_above_seconds: Option<u64>,
+
     /// Threads for Refrain and the predefined peers (default: one per processor)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub threads: Option<u32>,

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
@@ -75,15 +76,16 @@ fn an_archive_names_the_plugin_that_it_needs() {
 #[test]
 fn a_plugin_is_made_again_only_if_something_changed() {
     let case = case();
-    case.write("part.h", b"#define PART 1\n");
-    case.write(
+    write_source(&case, "part.h", b"#define PART 1\n");
+    write_source(
+        &case,
         "runs.c",
         format!("#include \"part.h\"\n{SOURCE}").as_bytes(),
     );
     let made = |line: &str| String::from_utf8(case.ok(line).stderr).unwrap();
     assert!(made("plugin make runs.c").contains("runs.so: made"));
     assert!(made("plugin make runs.c").contains("as new as what it is made of"));
-    case.write("part.h", b"#define PART 2\n");
+    write_source(&case, "part.h", b"#define PART 2\n");
     assert!(made("plugin make runs.c").contains("runs.so: made"));
     assert!(made("plugin make runs.c").contains("as new"));
     fs::remove_file(case.path("part.h")).unwrap();
@@ -105,11 +107,23 @@ fn a_plugin_is_made_again_only_if_something_changed() {
     assert!(header.starts_with(b"/* A codec or a filter for Refrain"));
 }
 
+/// Writes a file, and waits until what is written later has a later time: the kernel dates files by
+/// ticks of some milliseconds.
+fn write_source(case: &Case, name: &str, bytes: &[u8]) {
+    let modified = |path: &Path| fs::metadata(path).unwrap().modified().unwrap();
+    let written = modified(&case.write(name, bytes));
+    while modified(&case.write("later", b"")) <= written {
+        std::thread::yield_now();
+    }
+    fs::remove_file(case.path("later")).unwrap();
+}
+
 #[test]
 fn a_plugin_in_rust_is_made() {
     let case = case();
-    case.write("tables.rs", b"pub const NUMBER: u32 = 65025;\n");
-    case.write(
+    write_source(&case, "tables.rs", b"pub const NUMBER: u32 = 65025;\n");
+    write_source(
+        &case,
         "keep.rs",
         include_bytes!("../../../plugin/tests/sources/keep.rs"),
     );
@@ -118,7 +132,7 @@ fn a_plugin_in_rust_is_made() {
     assert!(told.contains("codec 65025 'keep'"), "{told}");
     let again = String::from_utf8(case.ok("plugin make keep.rs -o keeps.so").stderr).unwrap();
     assert!(again.contains("as new"), "{again}");
-    case.write("tables.rs", b"pub const NUMBER: u32 = 65026;\n");
+    write_source(&case, "tables.rs", b"pub const NUMBER: u32 = 65026;\n");
     case.ok("plugin make keep.rs -o keeps.so");
     let told = String::from_utf8(case.ok("plugin check keeps.so").stderr).unwrap();
     assert!(told.contains("codec 65026 'keep'"), "{told}");

@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::{BufReader, Read, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -72,6 +73,8 @@ struct Entrant<'a> {
     /// The archive of its warm-up run.
     archive: PathBuf,
     archive_bytes: u64,
+    /// Its warm-up took long enough to count as its only run.
+    is_measured: bool,
     compress: Vec<Cost>,
     decompress: Vec<Cost>,
     test: Vec<Cost>,
@@ -112,10 +115,10 @@ pub(super) fn run(
             notes,
             &format!("{}: round {round} of {}", file.display(), args.runs),
         );
-        for entrant in &mut entrants {
+        for entrant in entrants.iter_mut().filter(|entrant| !entrant.is_measured) {
             contest.measure_compress(entrant)?;
         }
-        for entrant in &mut entrants {
+        for entrant in entrants.iter_mut().filter(|entrant| !entrant.is_measured) {
             contest.measure_decompress(entrant)?;
         }
         for entrant in &mut entrants {
@@ -155,8 +158,9 @@ impl<'a> Contest<'a> {
         })
     }
 
-    /// An unmeasured run: fills the page cache, determines the archive's size, and compares the
-    /// decompressed content with the input.
+    /// A run that fills the page cache, determines the archive's size, and compares the
+    /// decompressed content with the input. It counts only if it takes longer than
+    /// `single_above_seconds`.
     fn warm_up<'c>(
         &self,
         number: usize,
@@ -171,21 +175,31 @@ impl<'a> Contest<'a> {
             out: &archive,
             original: self.file,
         };
-        child::run(&contender.name, &contender.compress, &paths, false)?;
+        let mut compress = vec![child::run(
+            &contender.name,
+            &contender.compress,
+            &paths,
+            false,
+        )?];
         let archive_bytes = size_bytes(&archive)?;
-        if let Some(decompress) = contender
-            .decompress
-            .as_ref()
-            .filter(|_| self.args.decompress)
-        {
-            self.check_content(contender, decompress, &archive)?;
+        let template = contender.decompress.as_ref();
+        let mut decompress = Vec::new();
+        if let Some(template) = template.filter(|_| self.args.decompress) {
+            decompress.push(self.check_content(contender, template, &archive)?);
+        }
+        let limit = self.args.single_above_seconds.map(Duration::from_secs);
+        let is_measured = limit.is_some_and(|limit| compress[0].elapsed > limit);
+        if !is_measured {
+            compress.clear();
+            decompress.clear();
         }
         Ok(Entrant {
             contender,
             archive,
             archive_bytes,
-            compress: Vec::new(),
-            decompress: Vec::new(),
+            is_measured,
+            compress,
+            decompress,
             test: Vec::new(),
             reads: None,
         })
@@ -196,18 +210,14 @@ impl<'a> Contest<'a> {
         contender: &Contender,
         decompress: &Template,
         archive: &Path,
-    ) -> Result<(), BenchError> {
+    ) -> Result<Cost, BenchError> {
         let content = self.scratch.path().join("content");
-        child::run(
-            &contender.name,
-            decompress,
-            &self.reading(archive, &content),
-            false,
-        )?;
+        let paths = self.reading(archive, &content);
+        let cost = child::run(&contender.name, decompress, &paths, false)?;
         let same = same_content(self.file, &content)?;
         remove(&content)?;
         if same {
-            return Ok(());
+            return Ok(cost);
         }
         Err(BenchError::Failed {
             contender: contender.name.clone(),
@@ -458,6 +468,27 @@ mod tests {
             notes.contains("cannot start no-such-program-anywhere"),
             "{notes}"
         );
+    }
+
+    #[test]
+    fn what_takes_longer_than_the_limit_runs_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = input(&directory, 5000);
+        for (limit_seconds, expected_runs) in [("0", 1), ("1000", 4)] {
+            let count = directory.path().join(limit_seconds);
+            let peer = format!("sh -c 'echo >> {}; cat' < ::: cat", count.display());
+            let words = [
+                "--single-above",
+                limit_seconds,
+                "--decompress",
+                "--peer",
+                &peer,
+            ];
+            let (result, notes) = contest(&[&[&*file][..], &words].concat()).unwrap();
+            assert!(result.rows[0].decompress.is_some(), "{notes}");
+            let lines = fs::read(&count).unwrap().len();
+            assert_eq!(lines, expected_runs, "{notes}");
+        }
     }
 
     #[test]
