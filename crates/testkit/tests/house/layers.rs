@@ -112,8 +112,6 @@ pub const USES_THE_SYSTEM: &[&str] = &["pool", "sync", "timer", "trace", "sample
 
 /// Further dependencies of tests: crate, package.
 pub const SEEN_BY_TESTS: &[(&str, &str)] = &[
-    // The pool's tests repeat its decisions with the simulator's policy.
-    ("pool", "simulator"),
     // Modules decode what codecs encode.
     ("carried", "codec"),
     // An archive with a codec of nobody is made frame by frame.
