@@ -113,8 +113,8 @@ impl Tuning {
             codec,
             settings,
             rivals: row.rivals.map(|of_row| {
-                let of_row = of_row.filter(|_| may_compete)?;
-                Some(rival(of_row.0, of_row.1, block_bytes))
+                let of_row = of_row.filter(|_| may_compete);
+                of_row.map(|(codec, level)| rival(codec, level, block_bytes))
             }),
             filters: match options.filters {
                 Some(filters) => FilterPlan::Fixed(filters),

@@ -61,8 +61,7 @@ impl Finder {
         found: &mut Vec<Match>,
     ) {
         match self {
-            // The next search inserts what lies before it.
-            Self::Rows(_) => {}
+            Self::Rows(rows) => rows.insert(raw, position),
             Self::Trees(trees) => trees.find(raw, position, limit, found),
         }
     }

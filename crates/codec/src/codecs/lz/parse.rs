@@ -129,6 +129,8 @@ impl Parser {
                 (self.host.check_in)();
             }
             if self.effort.search == Search::Rows && self.arrivals.is_passed(offset) {
+                self.finder
+                    .skip(segment.raw, position, ENOUGH_BYTES, &mut found);
                 offset += 1;
                 continue;
             }

@@ -1,5 +1,5 @@
-//! Finds matches quickly: the last positions of each hash of four bytes, which stand in one line of
-//! the cache, and the newest of each hash of three bytes (the rows of zstd's and LZSSE's matchers).
+//! Finds matches quickly: the last positions of each hash of four bytes, which stand side by side
+//! (as the rows of zstd's matcher), and the newest of each hash of three bytes.
 
 use super::matches::{Match, add_longer, common, hash, zeros};
 use crate::host::Host;
@@ -10,8 +10,6 @@ const ROWS_LOG_MIN: u32 = 8;
 const ROWS_LOG_MAX: u32 = 22;
 const TRIPLES_LOG: u32 = 16;
 const TRIPLE_BYTES: usize = 3;
-/// The bytes that a position must have behind it.
-const HASHED_BYTES: usize = 4;
 /// A match of three bytes may begin this far away: farther ones cost more than they save.
 const TRIPLE_DISTANCE_MAX: u32 = 1 << 18;
 
@@ -20,8 +18,6 @@ pub(super) struct Rows {
     triples: Vec<u32>,
     rows: Vec<[u32; ROW]>,
     rows_log: u32,
-    /// The first position that is not inserted yet.
-    next: usize,
 }
 
 impl Rows {
@@ -37,12 +33,11 @@ impl Rows {
             triples: zeros(host, 1 << TRIPLES_LOG)?,
             rows: zeros(host, 1 << rows_log)?,
             rows_log,
-            next: 0,
         })
     }
 
-    /// Inserts what lies before `position`, and sets `found` to the matches there of at most
-    /// `limit` bytes, of rising length and distance.
+    /// Sets `found` to the matches of at most `limit` bytes at `position`, of rising length and
+    /// distance, and inserts the position.
     #[inline(always)]
     pub(super) fn find(
         &mut self,
@@ -52,7 +47,6 @@ impl Rows {
         found: &mut Vec<Match>,
     ) {
         found.clear();
-        self.insert_up_to(raw, position);
         let Some(&[a, b, c, d]) = raw[position..].first_chunk() else { return };
         let limit = limit.min(raw.len() - position);
         let now = position as u32 + 1;
@@ -72,21 +66,18 @@ impl Rows {
                 add_longer(found, &mut longest, length, now - old);
             }
         }
+        self.insert(raw, position);
     }
 
+    /// Inserts a position.
     #[inline(always)]
-    fn insert_up_to(&mut self, raw: &[u8], position: usize) {
-        let end = position.min(raw.len().saturating_sub(HASHED_BYTES - 1));
-        for (start, bytes) in (self.next..end).zip(raw[self.next.min(end)..].windows(HASHED_BYTES))
-        {
-            let &[a, b, c, d] = bytes else { break };
-            let now = start as u32 + 1;
-            self.triples[hash([0, a, b, c], TRIPLES_LOG)] = now;
-            let row = &mut self.rows[hash([a, b, c, d], self.rows_log)];
-            row.copy_within(..ROW - 1, 1);
-            row[0] = now;
-        }
-        self.next = self.next.max(position);
+    pub(super) fn insert(&mut self, raw: &[u8], position: usize) {
+        let Some(&[a, b, c, d]) = raw[position..].first_chunk() else { return };
+        let now = position as u32 + 1;
+        self.triples[hash([0, a, b, c], TRIPLES_LOG)] = now;
+        let row = &mut self.rows[hash([a, b, c, d], self.rows_log)];
+        row.copy_within(..ROW - 1, 1);
+        row[0] = now;
     }
 }
 
@@ -108,8 +99,11 @@ mod tests {
         for raw in [text(3000, 1), few, vec![7; 600]] {
             let mut rows = Rows::new(Host::default(), raw.len()).unwrap();
             let mut found = Vec::new();
-            // Positions in between are inserted, too.
-            for position in (0..raw.len()).step_by(3) {
+            for position in 0..raw.len() {
+                if position % 3 > 0 {
+                    rows.insert(&raw, position);
+                    continue;
+                }
                 rows.find(&raw, position, LIMIT, &mut found);
                 let mut last = (0, 0);
                 for &Match { length, distance } in &found {
@@ -130,6 +124,7 @@ mod tests {
         let raw = [&passage[..], &random_bytes(500, 2), &passage].concat();
         let mut rows = Rows::new(Host::default(), raw.len()).unwrap();
         let mut found = Vec::new();
+        (0..600).for_each(|position| rows.insert(&raw, position));
         rows.find(&raw, 600, 100, &mut found);
         let whole = Match {
             length: 100,
