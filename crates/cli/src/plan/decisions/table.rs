@@ -673,6 +673,7 @@ pub(super) const DECISIONS: &[(&str, &str, Decision)] = &[
     ("bench", "levels", Acts),
     ("bench", "refrain_options", Acts),
     ("bench", "runs", Acts),
+    ("bench", "single_above_seconds", Acts),
     ("bench", "decompress", Acts),
     ("bench", "test", Acts),
     ("bench", "reads", Acts),
