@@ -4,7 +4,7 @@
 use crate::codec::{Codec, OnIncompressible, reserve};
 use crate::description::{BlockDescription, FallbackReason};
 use crate::error::{Error, Result};
-use crate::filter::candidates::select_candidates;
+use crate::filter::candidates::{record_bytes, select_candidates};
 use crate::filter::chain::FilterChain;
 use crate::filter::step::FilterStep;
 use crate::host::Host;
@@ -94,7 +94,7 @@ pub fn looks_incompressible(
 /// `UnsupportedCodec`.
 pub fn encode_memory_bytes(raw_length_bytes: u64, plan: &BlockPlan) -> Result<u64> {
     let mut codec_bytes = 0;
-    for choice in std::iter::once(plan.planned()).chain(plan.rivals.into_iter().flatten()) {
+    for choice in plan.compared() {
         registry::by_id(choice.codec)?;
         let needed = fitting_bytes(&choice, raw_length_bytes, plan)
             .or_else(|| fitting_bytes(&lighter(), raw_length_bytes, plan));
@@ -148,6 +148,9 @@ fn encode_checked(
         take_sample(&[raw], &mut workspace.sample);
         if plan.filters == FilterPlan::Trial {
             filters = choose_filters(workspace)?;
+            if filters.is_empty() {
+                filters = choose_transposition(workspace, raw, plan)?;
+            }
         }
         // Filters that are wanted may help where a sample looks incompressible; one that won its
         // trial has shown that the block is compressible.
@@ -251,6 +254,32 @@ fn choose_filters_for(workspace: &mut Workspace, sample: &[u8]) -> Result<Filter
     Ok(best)
 }
 
+/// Transposition, if the block seems to consist of records and codecs make a part of it smaller
+/// transposed. The quick codec of other trials cannot tell: it gains from transposed code and
+/// loses on tables of symbols, where those that the plan compares do the opposite.
+fn choose_transposition(
+    workspace: &mut Workspace,
+    raw: &[u8],
+    plan: &BlockPlan,
+) -> Result<FilterChain> {
+    let record_bytes = record_bytes(&workspace.sample);
+    let Some(record_bytes) = record_bytes.filter(|_| plan.has_rivals()) else {
+        return Ok(FilterChain::EMPTY);
+    };
+    let mut part = std::mem::take(&mut workspace.sample_filtered);
+    take_part(raw, &mut part);
+    let plain = smallest_part(workspace, &part, plan.compared(), plan);
+    let step = FilterStep::Transpose { record_bytes };
+    let encoded = step.encode(workspace.host, &mut part);
+    let transposed = smallest_part(workspace, &part, plan.compared(), plan);
+    workspace.sample_filtered = part;
+    encoded?;
+    let bytes_of = |smallest: Option<(usize, TunedCodec)>| smallest.map_or(0, |(bytes, _)| bytes);
+    let (plain, transposed) = (bytes_of(plain?), bytes_of(transposed?));
+    let saves = transposed < plain - (plain >> FILTER_SAVING_LOG);
+    Ok(if saves { FilterChain::single(step) } else { FilterChain::EMPTY })
+}
+
 /// Runs the planned codec on the filtered bytes, or the next lighter one, or stores the block.
 fn run_codecs(
     workspace: &mut Workspace,
@@ -304,7 +333,7 @@ fn choose_codec(
     plan: &BlockPlan,
 ) -> Result<TunedCodec> {
     let planned = plan.planned();
-    if plan.rivals.iter().all(Option::is_none) {
+    if !plan.has_rivals() {
         return Ok(planned);
     }
     let mut part = std::mem::take(&mut workspace.sample);

@@ -18,7 +18,8 @@ pub struct TunedCodec {
 pub enum FilterPlan {
     /// None.
     None,
-    /// One (branches, delta) that wins a trial on a sample.
+    /// One that wins a trial: on a sample by a quick codec (branches, delta), or on a part of the
+    /// block by the codecs that the plan compares (transposition of tables).
     Trial,
     /// These, if the block is not stored.
     Fixed(FilterChain),
@@ -55,6 +56,17 @@ impl BlockPlan {
             filters: FilterPlan::None,
             memory_limit_bytes: u64::MAX,
         }
+    }
+
+    /// Whether codecs are compared on each block.
+    #[must_use]
+    pub fn has_rivals(&self) -> bool {
+        self.rivals.iter().any(Option::is_some)
+    }
+
+    /// The planned codec and its rivals.
+    pub(crate) fn compared(&self) -> impl Iterator<Item = TunedCodec> + use<> {
+        std::iter::once(self.planned()).chain(self.rivals.into_iter().flatten())
     }
 
     /// The codec for blocks that are not machine code.

@@ -7,10 +7,10 @@ use std::ops::Range;
 const SAMPLE_SHARE_LOG: u32 = 6;
 const SAMPLE_MIN_BYTES: usize = 16 << 10;
 const SAMPLE_MAX_BYTES: usize = 64 << 10;
-/// The number of pieces. Each has a multiple of 16 bytes and starts at one, so that records and
-/// instructions have the same phase in all pieces.
+/// The number of pieces. Each has a multiple of 48 bytes and starts at one, so that records (of 16,
+/// 24) and instructions have the same phase in all pieces.
 const PIECES: usize = 8;
-const PIECE_ALIGNMENT_BYTES: usize = 16;
+const PIECE_ALIGNMENT_BYTES: usize = 48;
 
 /// Smaller blocks are not sampled: the codec itself costs less.
 pub(crate) const SAMPLED_FROM_BYTES: usize = 64 << 10;
@@ -25,7 +25,7 @@ pub(crate) fn take_sample(parts: &[&[u8]], sample: &mut Vec<u8>) {
         parts.iter().for_each(|part| sample.extend_from_slice(part));
         return;
     }
-    let piece = (wanted / PIECES).next_multiple_of(PIECE_ALIGNMENT_BYTES);
+    let piece = wanted / PIECES / PIECE_ALIGNMENT_BYTES * PIECE_ALIGNMENT_BYTES;
     let stride = (raw_bytes - piece) / (PIECES - 1);
     for index in 0..PIECES {
         let start = index * stride / PIECE_ALIGNMENT_BYTES * PIECE_ALIGNMENT_BYTES;
@@ -45,7 +45,7 @@ pub(crate) fn take_part(raw: &[u8], part: &mut Vec<u8>) {
         part.extend_from_slice(raw);
         return;
     }
-    let piece = PART_BYTES / PART_PIECES;
+    let piece = PART_BYTES / PART_PIECES / PIECE_ALIGNMENT_BYTES * PIECE_ALIGNMENT_BYTES;
     let stride = (raw.len() - piece) / (PART_PIECES - 1);
     for index in 0..PART_PIECES {
         let start = index * stride / PIECE_ALIGNMENT_BYTES * PIECE_ALIGNMENT_BYTES;

@@ -52,6 +52,22 @@ pub fn coordinates(length_bytes: usize, seed: u64) -> Vec<u8> {
     bytes
 }
 
+/// A table of records: an address that grows, a number that is often the same, and zeros.
+#[must_use]
+pub fn records(length_bytes: usize, record_bytes: usize, seed: u64) -> Vec<u8> {
+    let mut random = Random(seed);
+    let mut bytes = Vec::with_capacity(length_bytes + record_bytes);
+    let mut address = 0x0040_0000_u32;
+    while bytes.len() < length_bytes {
+        address += random.below(64) as u32 * 8;
+        bytes.extend_from_slice(&address.to_le_bytes());
+        bytes.extend_from_slice(&(random.below(8) as u32 + 0x0400).to_le_bytes());
+        bytes.resize(bytes.len() + record_bytes - 8, 0);
+    }
+    bytes.truncate(length_bytes);
+    bytes
+}
+
 /// Samples of `sample_bytes` (1 to 4) bytes, little-endian, of a slow random walk.
 #[must_use]
 pub fn wave(length_bytes: usize, sample_bytes: usize) -> Vec<u8> {

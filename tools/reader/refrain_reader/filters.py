@@ -11,7 +11,7 @@ PARAMETERS = {
     ARM64: range(4),
     DELTA: range(1, 17),
     X86_64: range(1),
-    TRANSPOSE: range(2, 17),
+    TRANSPOSE: range(2, 33),
     XOR: range(1, 256),
 }
 TILE_RECORDS = 4096

@@ -25,6 +25,12 @@ const ARM64_BYTES_PER_BRANCH_MAX: usize = 128;
 /// and at least this many times as many as at the worst phase.
 const ARM64_PHASE_FACTOR: usize = 4;
 
+/// The sizes of records that are looked for: words, and the entries of tables in programs.
+const RECORD_BYTES: [u8; 8] = [4, 8, 12, 16, 20, 24, 28, 32];
+/// Records repeat bytes of the record before them: at least one in this many bytes more than bytes
+/// at odd distances do.
+const RECORD_REPEATS_ONE_IN: usize = 8;
+
 /// The filters that might help, the likeliest first. Cheap: does not run a codec.
 pub(crate) fn select_candidates(sample: &[u8]) -> impl Iterator<Item = FilterStep> + use<> {
     [
@@ -35,6 +41,26 @@ pub(crate) fn select_candidates(sample: &[u8]) -> impl Iterator<Item = FilterSte
     ]
     .into_iter()
     .flatten()
+}
+
+/// The size of the records of which a sample seems to consist, if it does: the smallest distance at
+/// which almost as many bytes repeat as at any.
+pub(crate) fn record_bytes(sample: &[u8]) -> Option<u8> {
+    let repeats = |distance: usize| {
+        let later = sample.get(distance..).unwrap_or(&[]);
+        later.iter().zip(sample).filter(|(a, b)| a == b).count()
+    };
+    let at_records = RECORD_BYTES.map(|bytes| repeats(usize::from(bytes)));
+    let most = *at_records.iter().max()?;
+    let by_chance = [5, 7, 11, 13].map(repeats).into_iter().max()?;
+    if most <= by_chance + sample.len() / RECORD_REPEATS_ONE_IN {
+        return None;
+    }
+    let almost = most - most / 32;
+    let mut sizes = RECORD_BYTES.into_iter().zip(at_records);
+    sizes
+        .find(|&(_, count)| count >= almost)
+        .map(|(bytes, _)| bytes)
 }
 
 fn candidate_x86(sample: &[u8]) -> Option<FilterStep> {
@@ -124,6 +150,22 @@ mod tests {
             Vec::new(),
         ] {
             assert_eq!(select_candidates(&raw).count(), 0);
+        }
+    }
+
+    #[test]
+    fn finds_the_size_of_records() {
+        for bytes in [8, 12, 16, 24, 32] {
+            let table = test_data::records(1 << 14, bytes, 1);
+            assert_eq!(record_bytes(&table), Some(bytes as u8), "{bytes}");
+        }
+        for raw in [
+            test_data::text(1 << 14, 1),
+            test_data::random_bytes(1 << 14, 1),
+            vec![0; 1 << 14],
+            Vec::new(),
+        ] {
+            assert_eq!(record_bytes(&raw), None);
         }
     }
 

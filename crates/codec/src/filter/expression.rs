@@ -58,7 +58,7 @@ const USAGES: &[(u8, &str, &str)] = &[
     (2, "arm64", "arm64:PHASE (0 to 3)"),
     (3, "delta", "delta:DISTANCE (1 to 16)"),
     (4, "x86-64", "x86-64"),
-    (5, "transpose", "transpose:RECORD (2 to 16)"),
+    (5, "transpose", "transpose:RECORD (2 to 32)"),
     (6, "xor", "xor:DISTANCE (1 to 255)"),
 ];
 

@@ -38,7 +38,7 @@ pub enum FilterStep {
     /// parameter 0.
     X86_64,
     /// Bytes with the same place in their record together. Number 5; parameter: the size of a
-    /// record, 2..=16.
+    /// record, 2..=32.
     Transpose {
         /// Size of a record.
         record_bytes: u8,
@@ -242,7 +242,7 @@ mod tests {
             (3, 17),
             (4, 1),
             (5, 1),
-            (5, 17),
+            (5, 33),
             (6, 0),
         ] {
             assert!(matches!(

@@ -8,7 +8,7 @@ use crate::host::Host;
 /// The records of a tile.
 const RECORDS: usize = 4096;
 pub(super) const MIN_RECORD_BYTES: u8 = 2;
-pub(super) const MAX_RECORD_BYTES: u8 = 16;
+pub(super) const MAX_RECORD_BYTES: u8 = 32;
 
 /// The filtered bytes behind a prefix that are needed to restore it.
 pub(super) fn lookahead_bytes(record_bytes: usize) -> usize {
@@ -78,8 +78,8 @@ mod tests {
 
     #[test]
     fn matches_its_definition() {
-        let raw = crate::test_data::random_bytes(3 * RECORDS * 16, 2);
-        for width in [2, 3, 4, 8, 16] {
+        let raw = crate::test_data::random_bytes(3 * RECORDS * 32, 2);
+        for width in [2, 3, 4, 8, 16, 24, 32] {
             let tile = RECORDS * width;
             for length in [
                 0,

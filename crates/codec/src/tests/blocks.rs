@@ -196,6 +196,39 @@ fn uses_filters_that_help() {
 
 /// `bwt` saves some percent over `bwt2`: enough for code, not for other data.
 #[test]
+fn tables_are_transposed_where_codecs_are_compared_and_gain() {
+    let raw = test_data::records(300_000, 24, 1);
+    let alone = plan(CodecId::BWT2, 1);
+    let competing = BlockPlan {
+        rivals: [
+            Some(TunedCodec {
+                codec: CodecId::LZMA,
+                settings: Settings::level(6),
+            }),
+            None,
+        ],
+        ..alone
+    };
+    let mut workspace = Workspace::new();
+    let mut bytes_of = |plan: &BlockPlan, raw: &[u8]| {
+        let mut out = Vec::new();
+        let description = encode_block(&mut workspace, raw, plan, &mut out).unwrap();
+        (description.filters, out.len())
+    };
+    let (filters, bytes) = bytes_of(&competing, &raw);
+    let step = FilterStep::Transpose { record_bytes: 24 };
+    assert_eq!(filters, FilterChain::single(step));
+    assert!(bytes < bytes_of(&alone, &raw).1);
+    // Code keeps the filter for its branches.
+    let code = test_data::arm64_code(300_000, 1);
+    let is_for_branches = bytes_of(&competing, &code)
+        .0
+        .steps()
+        .any(FilterStep::is_for_branches);
+    assert!(is_for_branches);
+}
+
+#[test]
 fn any_saving_selects_the_rival_for_code() {
     let plan = BlockPlan {
         rivals: [
