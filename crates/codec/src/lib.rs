@@ -32,6 +32,8 @@ mod filter;
 mod host;
 mod id;
 mod library_memory;
+#[cfg(not(target_family = "wasm"))]
+mod page_kind;
 mod params;
 #[cfg(not(target_family = "wasm"))]
 mod plan;
@@ -71,6 +73,8 @@ pub use filter::step::FilterStep;
 pub use host::Host;
 pub use id::CodecId;
 pub use library_memory::create_with_memory;
+#[cfg(not(target_family = "wasm"))]
+pub use page_kind::PageKind;
 pub use params::{MAX_PARAMS_BYTES, Params};
 #[cfg(not(target_family = "wasm"))]
 pub use plan::{BlockPlan, FilterPlan, Rivals, TunedCodec};

@@ -130,7 +130,8 @@ pub(crate) trait Assembly {
     fn is_all_written(&self) -> bool;
     /// The number of filled blocks not yet written.
     fn blocks_in_flight(&self) -> usize;
-    /// The store offset of the block being filled.
+    /// The store offset where the room of the block being filled begins: with at most `block_bytes`
+    /// from there on, it is one block or several.
     fn block_start(&self) -> u64;
     /// The store offset below which the next epoch, `epoch` with this much content, must not refer;
     /// `None` until known.

@@ -117,6 +117,12 @@ impl ReachFloors {
         }
     }
 
+    /// Whether there is any limit.
+    pub(crate) fn is_limited(&self) -> bool {
+        let trackers = [&self.stated, &self.copies];
+        trackers.iter().any(|tracker| tracker.reach_bytes.is_some()) || self.store_bytes.is_some()
+    }
+
     /// The maximum bytes of frames that may wait for a block to be complete, if the archive states
     /// a reach.
     pub(crate) fn waiting_frames_max(&self) -> Option<u64> {
