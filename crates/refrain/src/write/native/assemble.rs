@@ -442,9 +442,10 @@ impl<'a> Assembler<'a> {
         }
     }
 
-    /// Ends the block where another kind of content began, if codecs are compared on each block. The
-    /// next one has what is left of its room, so that repeats that the match stage leaves to codecs
-    /// stay within a block: without that, 60 MB of programs were 5 % larger at level 8.
+    /// Ends the block where another kind of content began, if codecs are compared on each block.
+    ///
+    /// The next one has what is left of its room, so that repeats that the match stage leaves to
+    /// codecs stay within a block: without that, 60 MB of programs were 5 % larger at level 8.
     fn end_with_kind(&mut self, epoch: u64, start: &mut dyn FnMut(NativeEncodeJob)) {
         let block = &mut self.open_block;
         let pages = block.pages.len();
