@@ -22,7 +22,8 @@ pub struct CompressionArgs {
           help = codec_help())]
     pub codec: Option<CodecChoice>,
     /// Filters for all blocks instead of those that suit each, by name in their order, such as
-    /// delta:2, xor:8 or 'transpose:4|delta:1': for tables and samples of numbers
+    /// delta:2, xor:8 or 'transpose:4|delta:1': for tables and samples of numbers. Those of
+    /// plug-ins (--plugin) may be among them: NAME, or NAME:PARAMETER
     #[arg(long, value_name = "FILTERS")]
     pub filter: Option<FilterChain>,
     /// Largest block (default: set by the level). Each block is compressed independently; a random
@@ -83,7 +84,7 @@ impl CompressionArgs {
 fn codec_help() -> String {
     let codecs: Vec<_> = refrain::codec_usages().collect();
     format!(
-        "Codec for all blocks instead of the level's: {}",
+        "Codec for all blocks instead of the level's: {}; or that of a plug-in (--plugin)",
         codecs.join(", ")
     )
 }
@@ -143,17 +144,30 @@ mod tests {
         assert_eq!(options(&[]).block_bytes, None);
     }
 
-    #[test]
-    fn the_help_lists_every_codec_of_this_build_with_its_levels() {
-        let command = super::super::RefrainArgs::command();
+    /// The help of an option of `compress`.
+    fn help(option: &str) -> String {
+        let command = RefrainArgs::command();
         let compress = command.find_subcommand("compress").unwrap();
-        let codec = compress
+        let argument = compress
             .get_arguments()
-            .find(|argument| argument.get_id() == "codec");
-        let help = codec
+            .find(|argument| argument.get_id() == option);
+        argument
             .and_then(|argument| argument.get_help())
             .unwrap()
-            .to_string();
+            .to_string()
+    }
+
+    #[test]
+    fn the_help_says_that_plug_ins_have_codecs_and_filters() {
+        for option in ["codec", "filter"] {
+            let help = help(option);
+            assert!(help.contains("(--plugin)"), "--{option}: {help}");
+        }
+    }
+
+    #[test]
+    fn the_help_lists_every_codec_of_this_build_with_its_levels() {
+        let help = help("codec");
         for name in refrain::codec_names() {
             assert!(
                 help.contains(name),
