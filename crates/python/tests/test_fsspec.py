@@ -13,6 +13,7 @@ from support import InDirectory, passage
 
 try:
     import fsspec
+    from fsspec.implementations.memory import MemoryFileSystem
 
     import refrain.fsspec
 except ImportError:
@@ -90,6 +91,26 @@ class FileSystem(InDirectory):
             fsspec.filesystem("memory").pipe("/p.rfn", file.read())
         with fsspec.open("refrain://docs/b.bin::memory://p.rfn") as file:
             self.assertEqual(file.read(), passage(1, 300_000))
+        with fsspec.open("refrain://docs/b.bin::simplecache::memory://p.rfn") as file:
+            self.assertEqual(file.read(), passage(1, 300_000))
+
+        class Repository(MemoryFileSystem):  # type: ignore[misc]
+            """One with an option that functions of fsspec have too, as dvc has."""
+
+            protocol = "repository"
+
+            def __init__(self, url: str, **options: object) -> None:
+                super().__init__(**options)
+                self.url = url
+
+            @classmethod
+            def _strip_protocol(cls, path: str) -> str:
+                return super()._strip_protocol(path.removeprefix("repository://"))
+
+        fsspec.register_implementation("repository", Repository, clobber=True)
+        chain = "refrain://docs/deep/c.csv::repository://p.rfn"
+        with fsspec.open(chain, "rt", repository={"url": "."}) as file:
+            self.assertEqual(file.readline(), "x,y\n")
         files = fsspec.open_files(f"refrain://*.txt::{self.file}")
         self.assertEqual([file.path for file in files], ["a.txt", "same.txt"])
 

@@ -84,7 +84,13 @@ def opened(fo: Any, protocol: str | None, options: dict[str, Any]) -> Any:
         return path.removeprefix("file://").removeprefix("local://")
     if protocol in ("http", "https") and not options:
         return path
-    filesystem, inner = fsspec.core.url_to_fs(path, protocol=protocol, **options)
+    if "::" in path:
+        filesystem, inner = fsspec.core.url_to_fs(path, protocol=protocol, **options)
+    else:
+        # Not by url_to_fs: an option may be called `url`, as that of dvc is.
+        kind = fsspec.get_filesystem_class(protocol)
+        filesystem = kind(**(kind._get_kwargs_from_urls(path) | options))
+        inner = filesystem._strip_protocol(path)
     if isinstance(filesystem, AsyncFileSystem):
         return _Ranges(filesystem, inner)
     return filesystem.open(inner, "rb")

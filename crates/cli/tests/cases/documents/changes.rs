@@ -94,6 +94,13 @@ chmod +x ../home/.cargo/bin/qemu-system-x86_64
     ("directories.md", "touch -d '2020-01-01' stamp"),
     ("http.md", "rm -r project disk.img"),
     (
+        "integrations.md",
+        r#"
+printf '\200\0\0\0\203\0\0\0\0\10\0\0\0\20\0\0' | dd of=disk.img bs=1 seek=446 conv=notrunc status=none
+printf '\125\252' | dd of=disk.img bs=1 seek=510 conv=notrunc status=none
+"#,
+    ),
+    (
         "lrzip.md",
         "mkdir DIR && cp FILE DIR && printf secret > password",
     ),

@@ -6,6 +6,7 @@ pub const SKIPPED: &str = "NOT TESTED: ";
 /// Programs that a machine may lack. The rest of a fence is left out at the first missing one.
 const PROGRAMS: &[&str] = &[
     "curl",
+    "dvc",
     "fusermount3",
     "git",
     "lrzip",
