@@ -53,6 +53,7 @@ pub fn coordinates(length_bytes: usize, seed: u64) -> Vec<u8> {
 }
 
 /// A table of records: an address that grows, a number that is often the same, and zeros.
+#[cfg(test)]
 #[must_use]
 pub fn records(length_bytes: usize, record_bytes: usize, seed: u64) -> Vec<u8> {
     let mut random = Random(seed);
