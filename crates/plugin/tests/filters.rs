@@ -229,13 +229,14 @@ proptest! {
     fn any_bytes_come_back(
         bytes in proptest::collection::vec(any::<u8>(), 1..5000),
         repeats in 1_usize..5,
-        parameter: u8,
+        // Differences to the number itself, 0 before, are zeros and cannot be undone.
+        parameter in 1_u8..,
         other in prop_oneof![Just(""), Just("delta:3"), Just("transpose:4"), Just("x86-64")],
         is_first: bool,
     ) {
         static ONCE: std::sync::Once = std::sync::Once::new();
         ONCE.call_once(|| {
-            load(&Made::of(SOURCE), "any", 254, &["FIRST=0"]);
+            load(&Made::of(SOURCE), "any", 254, &[]);
         });
         let own = format!("any:{parameter}");
         let filters = match (other, is_first) {
