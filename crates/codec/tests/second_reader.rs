@@ -234,7 +234,7 @@ fn bwt2_decodes_blocks_of_all_kinds() {
 }
 
 fn sorted_blocks_of_all_kinds(codec: CodecId) {
-    let length = 50_003 * scaled(1) as usize;
+    let length = 20_011 * scaled(1) as usize;
     let mut sorted = random_bytes(length, 7);
     sorted.sort_unstable();
     let plain = [
@@ -309,7 +309,7 @@ fn long_lines(mut text: Vec<u8>) -> Vec<u8> {
 /// Blocks of each profile at each level, as the encoder chooses it, and a part of each to compare.
 #[test]
 fn cm_decodes_blocks_of_all_kinds_at_every_level() {
-    let prefix = 1500 * scaled(1) as usize;
+    let prefix = 700 * scaled(1) as usize;
     let kinds = [
         ("text", 0, text(8000, 1)),
         ("code", 0, code(12_000, 2)),
