@@ -43,7 +43,7 @@ const FULL_PASS_SAVING_LOG: u32 = 8;
 ///
 /// Blocks of 64 KiB and more are sampled first: filters are tried on the sample, and when the
 /// sample is incompressible, the codec runs only as far as `OnIncompressible` says. This needs up
-/// to about 2 MiB of memory, regardless of the limit in the plan.
+/// to about 3 MiB of memory, regardless of the limit in the plan.
 ///
 /// # Errors
 /// `RawLength`, `UnsupportedCodec`, `Setting`, and `OutOfMemory` if the system refuses memory: a
@@ -262,8 +262,10 @@ fn choose_transposition(
     raw: &[u8],
     plan: &BlockPlan,
 ) -> Result<FilterChain> {
-    let record_bytes = record_bytes(&workspace.sample);
-    let Some(record_bytes) = record_bytes.filter(|_| plan.has_rivals()) else {
+    if !plan.has_rivals() {
+        return Ok(FilterChain::EMPTY);
+    }
+    let Some(record_bytes) = record_bytes(&workspace.sample) else {
         return Ok(FilterChain::EMPTY);
     };
     let mut part = std::mem::take(&mut workspace.sample_filtered);
