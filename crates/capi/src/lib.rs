@@ -3,7 +3,7 @@
 //!
 //! The functions are in [`calls`], the types in [`types`] and the numbers in [`numbers`]. Behind
 //! them is safe code: a handle is a number in a table (`handles`), and a stream is the engine on a
-//! thread of its own with bounded buffers before and behind it (`exchange`, `stream`). What C may
+//! thread of its own, which lends the caller its buffers (`exchange`, `lent`, `stream`). What C may
 //! do wrong ends in `boundary`.
 
 mod archive;
@@ -13,6 +13,7 @@ mod exchange;
 mod failure;
 mod files;
 mod handles;
+mod lent;
 pub mod numbers;
 mod open;
 mod progress;

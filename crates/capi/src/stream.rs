@@ -14,7 +14,7 @@ use refrain::{
 use refrain_pool::{SignalDelivery, start_detached};
 use refrain_sync::{Mutex, lock};
 
-use crate::exchange::{CHUNK_BYTES, Ending, Exchange, InputReader, Next, OutputSink};
+use crate::exchange::{Buffers, Ending, Exchange, InputReader, OutputSink};
 use crate::failure::{Failure, Result};
 use crate::numbers::{
     REFRAIN_CONTINUE, REFRAIN_END, REFRAIN_ERROR_LIMIT, REFRAIN_ERROR_USAGE, REFRAIN_FLUSH,
@@ -56,23 +56,12 @@ struct Running {
 /// The caller's side.
 #[derive(Debug, Default)]
 struct Caller {
-    run: Option<Run>,
+    /// What the engine runs with now.
+    run: Option<Arc<Exchange>>,
     /// Whether anything was written.
     has_begun: bool,
     is_complete: bool,
     failure: Option<Failure>,
-}
-
-/// One archive on its way.
-#[derive(Debug)]
-struct Run {
-    exchange: Arc<Exchange>,
-    /// Input that was not handed over.
-    filling: Vec<u8>,
-    /// Output that was not taken.
-    output: Vec<u8>,
-    taken_bytes: usize,
-    is_ended: bool,
 }
 
 /// The numbers of a [`Progress`] of all runs, for any thread.
@@ -106,24 +95,6 @@ impl StreamProgress {
         let counts = (&self.content_bytes, &self.archive_bytes);
         let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
         *lock(&self.before) = (load(counts.0), load(counts.1));
-    }
-}
-
-/// A part of a buffer of the caller's, and how much of it was used.
-pub(crate) struct Buffers<'a> {
-    pub output: &'a mut [u8],
-    pub written_bytes: usize,
-    pub input: &'a [u8],
-    pub read_bytes: usize,
-}
-
-impl Buffers<'_> {
-    fn is_output_full(&self) -> bool {
-        self.written_bytes == self.output.len()
-    }
-
-    fn is_input_read(&self) -> bool {
-        self.read_bytes == self.input.len()
     }
 }
 
@@ -194,11 +165,10 @@ impl Stream {
             }
             caller.has_begun = true;
         }
-        let Some(run) = &mut caller.run else {
+        let Some(run) = &caller.run else {
             return Ok(1);
         };
-        let is_eager = self.direction == Direction::Decompress;
-        let left = run.step(buffers, directive, is_eager)?;
+        let left = run.step(buffers, directive != Directive::Continue)?;
         if left == 0 {
             caller.run = None;
             lock(&self.running).exchange = None;
@@ -223,8 +193,8 @@ impl Stream {
     }
 
     /// Starts the engine.
-    fn start(&self) -> Result<Run> {
-        let exchange = Arc::new(Exchange::default());
+    fn start(&self) -> Result<Arc<Exchange>> {
+        let exchange = Arc::new(Exchange::new(self.direction == Direction::Decompress));
         {
             let mut running = lock(&self.running);
             if running.is_closed {
@@ -247,13 +217,7 @@ impl Stream {
             let text = "the system allows no more threads";
             return Err(Failure::new(REFRAIN_ERROR_LIMIT, text));
         }
-        Ok(Run {
-            exchange,
-            filling: Vec::new(),
-            output: Vec::new(),
-            taken_bytes: 0,
-            is_ended: false,
-        })
+        Ok(exchange)
     }
 
     /// Bytes of content and of the archive so far.
@@ -277,77 +241,6 @@ impl Stream {
             exchange.abandon();
             exchange.wait_for_end();
         }
-    }
-}
-
-impl Run {
-    /// An `eager` run hands input over before a chunk is full.
-    fn step(
-        &mut self,
-        buffers: &mut Buffers<'_>,
-        directive: Directive,
-        is_eager: bool,
-    ) -> Result<u64> {
-        if self.is_ended && (directive == Directive::Continue || !buffers.is_input_read()) {
-            return Err(Failure::usage("the end of the input was announced before"));
-        }
-        loop {
-            self.take_output(buffers);
-            if !self.is_ended {
-                self.take_input(buffers);
-                if buffers.is_input_read() && directive != Directive::Continue {
-                    self.hand_over(true);
-                }
-            }
-            let is_full = buffers.is_output_full();
-            if is_full && (self.waiting_bytes() > 0 || !buffers.output.is_empty()) {
-                return Ok(self.waiting_bytes() + 1);
-            }
-            // To wait is right only for what cannot be done without waiting.
-            let is_chunk_full = self.filling.len() >= CHUNK_BYTES;
-            let gives = !self.is_ended && (is_chunk_full || is_eager && !self.filling.is_empty());
-            match self.exchange.next(gives, is_chunk_full || self.is_ended) {
-                None => return Ok(1),
-                Some(Next::Output(output)) => {
-                    let taken = std::mem::replace(&mut self.output, output);
-                    self.exchange.give_back(taken);
-                    self.taken_bytes = 0;
-                }
-                Some(Next::Input) => self.hand_over(false),
-                Some(Next::Ended(outcome)) => return outcome.map(|()| 0),
-            }
-        }
-    }
-
-    fn waiting_bytes(&self) -> u64 {
-        (self.output.len() - self.taken_bytes) as u64
-    }
-
-    fn take_output(&mut self, buffers: &mut Buffers<'_>) {
-        let room = &mut buffers.output[buffers.written_bytes..];
-        let left = &self.output[self.taken_bytes..];
-        let count = room.len().min(left.len());
-        room[..count].copy_from_slice(&left[..count]);
-        self.taken_bytes += count;
-        buffers.written_bytes += count;
-    }
-
-    fn take_input(&mut self, buffers: &mut Buffers<'_>) {
-        let left = &buffers.input[buffers.read_bytes..];
-        let count = left
-            .len()
-            .min(CHUNK_BYTES.saturating_sub(self.filling.len()));
-        if self.filling.capacity() == 0 && count > 0 {
-            self.filling.reserve_exact(CHUNK_BYTES);
-        }
-        self.filling.extend_from_slice(&left[..count]);
-        buffers.read_bytes += count;
-    }
-
-    fn hand_over(&mut self, is_last: bool) {
-        let full = std::mem::take(&mut self.filling);
-        self.filling = self.exchange.give(full, is_last);
-        self.is_ended |= is_last;
     }
 }
 

@@ -6,10 +6,11 @@
 
 use crate::boundary::{bytes, call, changed, fill, give, room};
 use crate::calls::options::settings;
+use crate::exchange::Buffers;
 use crate::failure::{Failure, Result};
 use crate::open::{STREAMS, with};
 use crate::progress::as_structure;
-use crate::stream::{Buffers, Direction, Stream};
+use crate::stream::{Direction, Stream};
 use crate::types::{
     RefrainInBuffer, RefrainOptions, RefrainOutBuffer, RefrainProgress, RefrainStream,
 };
