@@ -47,6 +47,8 @@ class Directories(InDirectory):
                 self.archive.read(path)
         with self.assertRaises(FileNotFoundError):
             self.archive.read("none")
+        with self.assertRaisesRegex(refrain.PathError, "paths begin inside 'project'"):
+            self.archive.read("project/a.txt")
         with self.assertRaises(IsADirectoryError):
             self.archive.read("docs")
 

@@ -227,7 +227,10 @@ class Archive:
                 return 0, entry
         elif (found := self._in_members(native, raw, plain)) is not None:
             return found
-        raise PathError(f"the archive has nothing at {os.fsdecode(raw)!r}")
+        name, _, inside = plain.partition(b"/")
+        is_prefixed = native.member_count == 1 and native.find_member(name) == 0
+        hint = f"; paths begin inside {os.fsdecode(name)!r}" if is_prefixed and inside else ""
+        raise PathError(f"the archive has nothing at {os.fsdecode(raw)!r}{hint}")
 
     def _in_members(
         self, native: NativeArchive, raw: bytes, plain: bytes
