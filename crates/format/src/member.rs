@@ -329,6 +329,24 @@ pub struct MemberEnd {
 }
 
 impl MemberEnd {
+    /// The end of a member without entries and further digests. The hash of its content is not
+    /// known: zeros.
+    #[must_use]
+    pub fn of_content(member_id: u64, content_bytes: u64) -> Self {
+        Self {
+            member_id,
+            content_bytes,
+            view_bytes: content_bytes,
+            entry_count: 0,
+            tree_entry_count: None,
+            entries_hash: None,
+            blake3: [0; 32],
+            entries_are_sorted: false,
+            digests: Vec::new(),
+            extensions: Vec::new(),
+        }
+    }
+
     /// Parses the payload of a MemberEnd frame.
     ///
     /// # Errors

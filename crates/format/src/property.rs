@@ -333,16 +333,11 @@ fn check_any_list(entries: &[Entry]) {
             continue;
         }
         let end = MemberEnd {
-            member_id: 0,
-            content_bytes: u64::MAX,
             view_bytes: checker.view_bytes(),
             entries_are_sorted: entries_are_sorted(entries),
             entry_count: entries.len() as u64,
-            tree_entry_count: None,
             entries_hash: Some([0; 32]),
-            blake3: [0; 32],
-            digests: Vec::new(),
-            extensions: Vec::new(),
+            ..MemberEnd::of_content(0, u64::MAX)
         };
         let mut targets = checker.finish(&end).unwrap();
         targets.look_up(first);

@@ -160,16 +160,8 @@ fn example_archive() -> Vec<u8> {
     bytes.extend(assembler.member_start(&start).unwrap());
     bytes.extend(extents_frame(&mut assembler));
     let end = MemberEnd {
-        member_id: 0,
-        content_bytes: CONTENT.len() as u64,
-        view_bytes: CONTENT.len() as u64,
-        entry_count: 0,
-        tree_entry_count: None,
-        entries_hash: None,
         blake3: content_hash(CONTENT),
-        entries_are_sorted: false,
-        digests: Vec::new(),
-        extensions: Vec::new(),
+        ..MemberEnd::of_content(0, CONTENT.len() as u64)
     };
     bytes.extend(assembler.member_end(&end).unwrap());
     bytes.extend(block_frame(&mut assembler));

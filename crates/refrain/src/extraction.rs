@@ -155,29 +155,13 @@ impl<'a> Extraction<'a> {
         let (start, bytes) = (&open.start, open.delivered_bytes);
         let content = SpilledContent::partial(&*spill, start, bytes, entries, self.options)?;
         let recovery = going_on.recovery(start.member_id as usize, &start.name);
-        let end = unknown_end(start, bytes);
+        let end = MemberEnd::of_content(start.member_id, bytes);
         self.deliver_tree(&mut open.target, &content, &end, Some(&recovery))?;
         let closed = member(start, &end);
         match open.target {
             Target::Tree(_) => self.targets.close(&closed, open.target),
             target => close_broken(self.targets, &closed, target, going_on),
         }
-    }
-}
-
-/// The end of a member cut short by damage.
-fn unknown_end(start: &MemberStart, content_bytes: u64) -> MemberEnd {
-    MemberEnd {
-        member_id: start.member_id,
-        content_bytes,
-        view_bytes: content_bytes,
-        entries_are_sorted: false,
-        entry_count: 0,
-        blake3: [0; 32],
-        tree_entry_count: None,
-        entries_hash: None,
-        extensions: Vec::new(),
-        digests: Vec::new(),
     }
 }
 
@@ -291,7 +275,10 @@ impl ContentVisitor for Extraction<'_> {
             is_kept: false,
             delivered_bytes,
         });
-        let closed = member(start, &unknown_end(start, delivered_bytes));
+        let closed = member(
+            start,
+            &MemberEnd::of_content(start.member_id, delivered_bytes),
+        );
         close_broken(self.targets, &closed, open.target, going_on)
     }
 }

@@ -147,16 +147,12 @@ impl EntryListMember {
     fn end(&self) -> MemberEnd {
         let entries = self.entries();
         MemberEnd {
-            member_id: 0,
-            content_bytes: self.content.len() as u64,
             view_bytes: view_bytes(self.kind, self.frames.iter().map(Vec::as_slice)),
             entry_count: entries.len() as u64,
-            tree_entry_count: None,
             entries_hash: Some(entries_hash(&entries)),
             blake3: content_hash(&self.content),
             entries_are_sorted: entries_are_sorted(&self.frames.concat()),
-            digests: Vec::new(),
-            extensions: Vec::new(),
+            ..MemberEnd::of_content(0, self.content.len() as u64)
         }
     }
 

@@ -175,16 +175,12 @@ impl ForgedArchive {
             first_entry += packed.entry_count;
         }
         let end = MemberEnd {
-            member_id: 0,
-            content_bytes: self.content_bytes,
             view_bytes,
             entry_count: first_entry,
-            tree_entry_count: None,
             entries_hash: self.kind.has_entries().then(|| hasher.value()),
             blake3,
             entries_are_sorted: entries_are_sorted(entries),
-            digests: Vec::new(),
-            extensions: Vec::new(),
+            ..MemberEnd::of_content(0, self.content_bytes)
         };
         self.bytes
             .extend(self.assembler.member_end(&end).expect("in order"));

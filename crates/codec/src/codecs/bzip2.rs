@@ -7,6 +7,7 @@ use bzip2::{Action, Compress, Decompress, Status};
 use crate::codec::{
     Codec, CodecDescription, OnIncompressible, checked_level, clamped_level, reserve,
 };
+use crate::codecs::stream_decoder::{self, StreamDecoder, damaged, fill};
 use crate::error::{Error, Result};
 use crate::id::CodecId;
 use crate::library_memory::create_with_memory;
@@ -66,11 +67,8 @@ impl Codec for Bzip2 {
         data: &[u8],
         out: &mut [u8],
     ) -> Result<()> {
-        let raw_length_bytes = out.len() as u64;
         workspace.host.call(out.len(), DECODER_MB_PER_S, || {
-            let mut stream = Decompress::new(false);
-            let ended = fill(&mut stream, data, out, raw_length_bytes)?;
-            finish(&mut stream, ended, data, raw_length_bytes)
+            stream_decoder::decode(&mut Decompress::new(false), data, out)
         })
     }
 
@@ -150,77 +148,22 @@ fn run_encoder(mut stream: Compress, raw: &[u8], out: &mut Vec<u8>) -> Result<()
     }
 }
 
-/// Decodes until `out` is full; returns whether the stream ended there.
-fn fill(
-    stream: &mut Decompress,
-    data: &[u8],
-    out: &mut [u8],
-    raw_length_bytes: u64,
-) -> Result<bool> {
-    loop {
-        let (consumed, produced) = totals(stream)?;
-        let input = data.get(consumed..).unwrap_or(&[]);
-        let status = stream
-            .decompress(input, &mut out[produced..])
-            .map_err(|_| damaged("not a bzip2 stream"))?;
-        let now = totals(stream)?;
-        let ended = status == Status::StreamEnd;
-        if now.1 == out.len() {
-            return Ok(ended);
-        }
-        if ended {
-            return Err(length_error(raw_length_bytes, now.1 as u64));
-        }
-        if status == Status::MemNeeded {
-            return Err(Error::OutOfMemory {
+impl StreamDecoder for Decompress {
+    const CODEC: CodecId = CodecId::BZIP2;
+
+    fn step(&mut self, input: &[u8], out: &mut [u8]) -> Result<bool> {
+        match self.decompress(input, out) {
+            Ok(Status::MemNeeded) => Err(Error::OutOfMemory {
                 codec: CodecId::BZIP2,
                 wanted_bytes: DECODER_BYTES_MAX,
-            });
+            }),
+            Ok(status) => Ok(status == Status::StreamEnd),
+            Err(_) => Err(damaged::<Self>("not a bzip2 stream")),
         }
-        if now == (consumed, produced) {
-            return Err(damaged("truncated"));
-        }
     }
-}
 
-/// Checks that the stream and the data end after the last raw byte.
-fn finish(stream: &mut Decompress, ended: bool, data: &[u8], raw_length_bytes: u64) -> Result<()> {
-    let mut ended = ended;
-    if !ended {
-        let (consumed, produced) = totals(stream)?;
-        let status = stream
-            .decompress(data.get(consumed..).unwrap_or(&[]), &mut [0])
-            .map_err(|_| damaged("not a bzip2 stream"))?;
-        let found = totals(stream)?.1;
-        if found > produced {
-            return Err(length_error(raw_length_bytes, found as u64));
-        }
-        ended = status == Status::StreamEnd;
-    }
-    match ended {
-        false => Err(damaged("no end of stream")),
-        true if totals(stream)?.0 == data.len() => Ok(()),
-        true => Err(damaged("bytes after the end")),
-    }
-}
-
-fn totals(stream: &Decompress) -> Result<(usize, usize)> {
-    let to_usize = |total| usize::try_from(total).map_err(|_| damaged("counter"));
-    Ok((to_usize(stream.total_in())?, to_usize(stream.total_out())?))
-}
-
-fn damaged(cause: &'static str) -> Error {
-    Error::Damaged {
-        codec: CodecId::BZIP2,
-        cause,
-    }
-}
-
-fn length_error(expected_bytes: u64, found_bytes: u64) -> Error {
-    Error::Length {
-        codec: CodecId::BZIP2,
-        expected_bytes,
-        found_bytes,
+    fn totals(&self) -> (u64, u64) {
+        (self.total_in(), self.total_out())
     }
 }
 

@@ -3,6 +3,7 @@
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 
 use crate::codec::{Codec, CodecDescription, OnIncompressible, checked_level, reserve};
+use crate::codecs::stream_decoder::{self, StreamDecoder, damaged, fill};
 use crate::error::{Error, Result};
 use crate::id::CodecId;
 use crate::params::Params;
@@ -87,12 +88,10 @@ impl Codec for Deflate {
         data: &[u8],
         out: &mut [u8],
     ) -> Result<()> {
-        let raw_length_bytes = out.len() as u64;
         let host = workspace.host;
         let stream = workspace.state::<DeflateState>().decoder();
         host.call(out.len(), DECODER_MB_PER_S, || {
-            let ended = fill(stream, data, out, raw_length_bytes)?;
-            finish(stream, ended, data, raw_length_bytes)
+            stream_decoder::decode(stream, data, out)
         })
     }
 
@@ -146,71 +145,17 @@ fn run_encoder(stream: &mut Compress, raw: &[u8], out: &mut Vec<u8>) -> Result<(
     }
 }
 
-/// Decodes until `out` is full; returns whether the stream ended there.
-fn fill(
-    stream: &mut Decompress,
-    data: &[u8],
-    out: &mut [u8],
-    raw_length_bytes: u64,
-) -> Result<bool> {
-    loop {
-        let (consumed, produced) = totals(stream)?;
-        let input = data.get(consumed..).unwrap_or(&[]);
-        let status = stream
-            .decompress(input, &mut out[produced..], FlushDecompress::None)
-            .map_err(|_| damaged("not a deflate stream"))?;
-        let now = totals(stream)?;
-        let ended = status == Status::StreamEnd;
-        if now.1 == out.len() {
-            return Ok(ended);
-        }
-        if ended {
-            return Err(length_error(raw_length_bytes, now.1 as u64));
-        }
-        if now == (consumed, produced) {
-            return Err(damaged("truncated"));
+impl StreamDecoder for Decompress {
+    const CODEC: CodecId = CodecId::DEFLATE;
+
+    fn step(&mut self, input: &[u8], out: &mut [u8]) -> Result<bool> {
+        match self.decompress(input, out, FlushDecompress::None) {
+            Ok(status) => Ok(status == Status::StreamEnd),
+            Err(_) => Err(damaged::<Self>("not a deflate stream")),
         }
     }
-}
 
-/// Checks that the stream and the data end after the last raw byte.
-fn finish(stream: &mut Decompress, ended: bool, data: &[u8], raw_length_bytes: u64) -> Result<()> {
-    let mut ended = ended;
-    if !ended {
-        let (consumed, produced) = totals(stream)?;
-        let input = data.get(consumed..).unwrap_or(&[]);
-        let status = stream
-            .decompress(input, &mut [0], FlushDecompress::None)
-            .map_err(|_| damaged("not a deflate stream"))?;
-        let found = totals(stream)?.1;
-        if found > produced {
-            return Err(length_error(raw_length_bytes, found as u64));
-        }
-        ended = status == Status::StreamEnd;
-    }
-    match ended {
-        false => Err(damaged("no end of stream")),
-        true if totals(stream)?.0 == data.len() => Ok(()),
-        true => Err(damaged("bytes after the end")),
-    }
-}
-
-fn totals(stream: &Decompress) -> Result<(usize, usize)> {
-    let to_usize = |total| usize::try_from(total).map_err(|_| damaged("counter"));
-    Ok((to_usize(stream.total_in())?, to_usize(stream.total_out())?))
-}
-
-fn damaged(cause: &'static str) -> Error {
-    Error::Damaged {
-        codec: CodecId::DEFLATE,
-        cause,
-    }
-}
-
-fn length_error(expected_bytes: u64, found_bytes: u64) -> Error {
-    Error::Length {
-        codec: CodecId::DEFLATE,
-        expected_bytes,
-        found_bytes,
+    fn totals(&self) -> (u64, u64) {
+        (self.total_in(), self.total_out())
     }
 }

@@ -10,5 +10,6 @@ pub(crate) mod lz4;
 pub(crate) mod lzma;
 pub(crate) mod none;
 pub(crate) mod ppmd;
+mod stream_decoder;
 #[cfg(not(target_family = "wasm"))]
 pub(crate) mod zstd;

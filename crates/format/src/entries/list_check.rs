@@ -337,16 +337,11 @@ mod tests {
     /// The end that agrees with these entries.
     fn end_of(checker: &EntryListChecker) -> MemberEnd {
         MemberEnd {
-            member_id: 0,
-            content_bytes: 0,
             view_bytes: checker.view_bytes(),
             entry_count: checker.entry_count,
-            tree_entry_count: None,
             entries_hash: Some([0; 32]),
-            blake3: [0; 32],
             entries_are_sorted: checker.entry_count > 0,
-            digests: Vec::new(),
-            extensions: Vec::new(),
+            ..MemberEnd::of_content(0, 0)
         }
     }
 

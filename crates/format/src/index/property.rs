@@ -250,16 +250,9 @@ fn member_of(rng: &mut Rng, id: u64, (content_start, content_bytes): (u64, u64))
             extensions: Vec::new(),
         },
         end: MemberEnd {
-            member_id: id,
-            content_bytes,
-            view_bytes: content_bytes,
-            entry_count: 0,
-            tree_entry_count: None,
             entries_hash: has_entries.then_some([1; 32]),
             blake3: [id as u8; 32],
-            entries_are_sorted: false,
-            digests: Vec::new(),
-            extensions: Vec::new(),
+            ..MemberEnd::of_content(id, content_bytes)
         },
     }
 }

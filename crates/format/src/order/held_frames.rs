@@ -224,18 +224,7 @@ mod tests {
     }
 
     fn member_end() -> Payload<'static> {
-        Payload::MemberEnd(MemberEnd {
-            member_id: 0,
-            content_bytes: 0,
-            view_bytes: 0,
-            entry_count: 0,
-            blake3: [0; 32],
-            entries_are_sorted: false,
-            digests: Vec::new(),
-            tree_entry_count: None,
-            entries_hash: None,
-            extensions: Vec::new(),
-        })
+        Payload::MemberEnd(MemberEnd::of_content(0, 0))
     }
 
     #[test]

@@ -65,15 +65,7 @@ fn start() -> MemberStart {
 
 fn end(raw: &[u8]) -> MemberEnd {
     MemberEnd {
-        member_id: 0,
-        content_bytes: raw.len() as u64,
-        view_bytes: raw.len() as u64,
-        entry_count: 0,
-        tree_entry_count: None,
-        entries_hash: None,
         blake3: content_hash(raw),
-        entries_are_sorted: false,
-        digests: Vec::new(),
-        extensions: Vec::new(),
+        ..MemberEnd::of_content(0, raw.len() as u64)
     }
 }

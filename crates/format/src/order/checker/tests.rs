@@ -66,18 +66,7 @@ impl Feeder {
     }
 
     fn end(&mut self, member_id: u64, content_bytes: u64) -> Result<()> {
-        let end = MemberEnd {
-            member_id,
-            content_bytes,
-            entry_count: 0,
-            tree_entry_count: None,
-            entries_hash: None,
-            view_bytes: content_bytes,
-            entries_are_sorted: false,
-            blake3: [0; 32],
-            digests: Vec::new(),
-            extensions: Vec::new(),
-        };
+        let end = MemberEnd::of_content(member_id, content_bytes);
         self.feed(FrameKind::MemberEnd, &Payload::MemberEnd(end))
     }
 

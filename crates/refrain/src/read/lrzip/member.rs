@@ -25,15 +25,7 @@ pub(super) fn member_end(content_bytes: u64, md5: Option<[u8; 16]>) -> MemberEnd
         bytes: md5.to_vec(),
     });
     MemberEnd {
-        member_id: 0,
-        content_bytes,
-        view_bytes: content_bytes,
-        entries_are_sorted: false,
-        blake3: [0; 32],
-        entry_count: 0,
-        tree_entry_count: None,
-        entries_hash: None,
         digests: digest.into_iter().collect(),
-        extensions: Vec::new(),
+        ..MemberEnd::of_content(0, content_bytes)
     }
 }

@@ -185,16 +185,8 @@ mod tests {
             let mut stated = hashers(algorithms);
             stated.iter_mut().for_each(|hasher| hasher.update(&content));
             let mut end = MemberEnd {
-                member_id: member as u64,
-                content_bytes: content.len() as u64,
-                view_bytes: content.len() as u64,
-                entries_are_sorted: false,
-                entry_count: 0,
-                blake3: [0; 32],
-                tree_entry_count: None,
-                entries_hash: None,
-                extensions: Vec::new(),
                 digests: finish(stated),
+                ..MemberEnd::of_content(member as u64, content.len() as u64)
             };
             modify(member, &mut end.digests);
             check.start(&start)?;

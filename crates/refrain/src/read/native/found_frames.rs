@@ -376,7 +376,7 @@ impl FoundFrames {
                     open.insert(start.member_id);
                 }
                 let content_bytes = bound.saturating_sub(start.content_start);
-                (0, unknown_end(start.member_id, content_bytes))
+                (0, MemberEnd::of_content(start.member_id, content_bytes))
             });
             IndexMember {
                 start_frame_offset,
@@ -386,22 +386,6 @@ impl FoundFrames {
             }
         });
         (members.collect(), open)
-    }
-}
-
-/// The end of a member with a lost MemberEnd frame. The unknown hash is zero.
-fn unknown_end(member_id: u64, content_bytes: u64) -> MemberEnd {
-    MemberEnd {
-        member_id,
-        content_bytes,
-        view_bytes: content_bytes,
-        entries_are_sorted: false,
-        entry_count: 0,
-        tree_entry_count: None,
-        entries_hash: None,
-        blake3: [0; 32],
-        digests: Vec::new(),
-        extensions: Vec::new(),
     }
 }
 

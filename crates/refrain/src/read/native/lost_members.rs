@@ -85,18 +85,7 @@ mod tests {
 
     fn ends(lengths: &[(u64, u64)]) -> HashMap<u64, (u64, MemberEnd)> {
         let end = |&(member_id, content_bytes): &(u64, u64)| {
-            let end = MemberEnd {
-                member_id,
-                content_bytes,
-                view_bytes: content_bytes,
-                entries_are_sorted: false,
-                entry_count: 0,
-                tree_entry_count: None,
-                entries_hash: None,
-                blake3: [0; 32],
-                digests: Vec::new(),
-                extensions: Vec::new(),
-            };
+            let end = MemberEnd::of_content(member_id, content_bytes);
             (member_id, (9, end))
         };
         lengths.iter().map(end).collect()
