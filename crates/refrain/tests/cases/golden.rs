@@ -65,6 +65,9 @@ fn mixture() -> Vec<u8> {
     all
 }
 
+/// A chain of filters that no level finds.
+const NAMED_FILTERS: &str = "transpose:24|delta:1";
+
 /// Recipes whose bytes depend only on this version. The test fails when the bytes of an archive
 /// change.
 fn recipes() -> Vec<Recipe> {
@@ -108,6 +111,16 @@ fn recipes() -> Vec<Recipe> {
         };
         let members = vec![file("m", &bytes)];
         recipes.push(Recipe::new(&format!("filter-{name}"), members, lzma));
+    }
+    // One filter that the level finds, and a chain that the user names.
+    let table = table();
+    let named = CompressOptions {
+        filters: Some(NAMED_FILTERS.parse().unwrap()),
+        ..options(3, 1)
+    };
+    for (name, options) in [("transpose", options(8, 1)), ("named", named)] {
+        let members = vec![file("table", &table)];
+        recipes.push(Recipe::new(&format!("filter-{name}"), members, options));
     }
     let dated = MemberInput {
         mode: Some(0o640),
@@ -252,7 +265,19 @@ fn joined() -> Vec<(String, Vec<u8>)> {
     ]
 }
 
-/// Instructions of arm64, among them calls of a few functions, in little endian.
+/// Records of 24 bytes: a counter, two numbers that wander, and noise.
+fn table() -> Vec<u8> {
+    let mut rng = refrain_testkit::Rng::new(5);
+    let (mut near, mut far) = (1_000_u64, 1_u64 << 40);
+    let mut record = |number: u64| {
+        near += rng.below(9);
+        far += rng.below(70_000);
+        let words = [number << 32 | rng.below(16), near, far];
+        words.map(u64::to_le_bytes).concat()
+    };
+    (0..6_000).flat_map(|number| record(number)).collect()
+}
+
 /// Calls of a few functions, each after an instruction that 64-bit code does not have (PUSHA), so
 /// that the filter x86-64 converts none.
 fn x86_code_of_32_bits() -> Vec<u8> {
@@ -265,6 +290,7 @@ fn x86_code_of_32_bits() -> Vec<u8> {
     (0..7_000).flat_map(function).collect()
 }
 
+/// Instructions of arm64, among them calls of a few functions, in little endian.
 fn arm64_code() -> Vec<u8> {
     let mut rng = refrain_testkit::Rng::new(11);
     let instruction = |at: u32| match at % 4 {
@@ -458,10 +484,17 @@ fn reads_every_golden_archive() {
         }
     }
     assert!(count >= 20, "{count} archives");
-    for filter in ["x86", "x86-64", "arm64", "delta"] {
-        let filtered = fs::read(own().join(format!("filter-{filter}.rfn"))).unwrap();
+    for (name, filters) in [
+        ("x86", "x86"),
+        ("x86-64", "x86-64"),
+        ("arm64", "arm64"),
+        ("delta", "delta"),
+        ("transpose", "transpose"),
+        ("named", "transpose+delta"),
+    ] {
+        let filtered = fs::read(own().join(format!("filter-{name}.rfn"))).unwrap();
         let opened = Archive::open(source(&filtered), &read_options(1)).unwrap();
-        assert_eq!(opened.info().unwrap().codecs[0].filters, filter);
+        assert_eq!(opened.info().unwrap().codecs[0].filters, filters);
     }
 }
 
