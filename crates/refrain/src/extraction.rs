@@ -25,15 +25,21 @@ use crate::targets::{Target, Targets};
 
 /// A member whose content is arriving.
 pub(crate) struct OpenMember {
-    pub start: MemberStart,
-    pub target: Target,
-    /// How much of its content was delivered.
-    pub delivered_bytes: u64,
+    start: MemberStart,
+    target: Target,
+    /// How much of its content has arrived.
+    arrived_bytes: u64,
     /// Holds a directory's content until its entries are known.
     spill: Option<Box<dyn Sink>>,
 }
 
 impl OpenMember {
+    /// The target, and how much of the content is in it: none of what waits for entries.
+    pub(crate) fn into_target(self) -> (Target, u64) {
+        let waits = self.spill.is_some();
+        (self.target, if waits { 0 } else { self.arrived_bytes })
+    }
+
     /// The sink of the content, if it is written.
     fn sink(&mut self) -> Option<&mut dyn Sink> {
         match (&mut self.spill, &mut self.target) {
@@ -152,7 +158,7 @@ impl<'a> Extraction<'a> {
         entries: Vec<EntriesPayload>,
         going_on: &GoingOn,
     ) -> Result<()> {
-        let (start, bytes) = (&open.start, open.delivered_bytes);
+        let (start, bytes) = (&open.start, open.arrived_bytes);
         let content = SpilledContent::partial(&*spill, start, bytes, entries, self.options)?;
         let recovery = going_on.recovery(start.member_id as usize, &start.name);
         let end = MemberEnd::of_content(start.member_id, bytes);
@@ -203,7 +209,7 @@ impl ContentVisitor for Extraction<'_> {
         self.open = Some(OpenMember {
             start: start.clone(),
             target,
-            delivered_bytes: 0,
+            arrived_bytes: 0,
             spill,
         });
         Ok(read_back)
@@ -216,7 +222,7 @@ impl ContentVisitor for Extraction<'_> {
         if let Some(sink) = open.sink() {
             sink.write_all(bytes).map_err(sink_error)?;
         }
-        open.delivered_bytes += bytes.len() as u64;
+        open.arrived_bytes += bytes.len() as u64;
         Ok(())
     }
 
@@ -227,7 +233,7 @@ impl ContentVisitor for Extraction<'_> {
         if let Some(sink) = open.sink() {
             sink.write_zeros(length_bytes).map_err(sink_error)?;
         }
-        open.delivered_bytes = open.delivered_bytes.saturating_add(length_bytes);
+        open.arrived_bytes = open.arrived_bytes.saturating_add(length_bytes);
         Ok(())
     }
 
@@ -264,7 +270,7 @@ impl ContentVisitor for Extraction<'_> {
             return self.close_broken_tree(open, spill, entries, going_on);
         }
         let stated = start.content_bytes_hint;
-        let delivered_bytes = open.delivered_bytes;
+        let delivered_bytes = open.arrived_bytes;
         let missing = delivered_bytes..stated.unwrap_or(u64::MAX);
         going_on.add_file(DamagedFile {
             member: start.member_id as usize,

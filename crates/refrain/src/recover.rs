@@ -9,7 +9,7 @@ use crate::damage::{Damage, DamagedPart, DamagedPlace};
 use crate::dialect::{Dialect, WalkArchive, Way};
 use crate::error::{Error, ErrorKind, Result};
 use crate::extract::has_trees;
-use crate::extraction::Extraction;
+use crate::extraction::{Extraction, OpenMember};
 use crate::going_on::GoingOn;
 use crate::input::{Input, Recognized};
 use crate::member_extraction::{Begun, extract_members};
@@ -94,7 +94,7 @@ fn begun_by(extraction: Extraction<'_>) -> Begun {
     let (closed, open) = extraction.into_state();
     Begun {
         member: closed,
-        target: open.map(|open| (open.target, open.delivered_bytes)),
+        target: open.map(OpenMember::into_target),
     }
 }
 

@@ -121,7 +121,15 @@ pub(super) struct Pass {
 }
 
 pub(super) fn pass(archive: &[u8], by_pipe: bool, keep_broken: bool) -> Result<Pass> {
-    let mut targets = Recovered::new();
+    pass_to(Recovered::new(), archive, by_pipe, keep_broken)
+}
+
+fn pass_to(
+    mut targets: Recovered,
+    archive: &[u8],
+    by_pipe: bool,
+    keep_broken: bool,
+) -> Result<Pass> {
     let options = ReadOptions {
         temporary: Some(env!("CARGO_TARGET_TMPDIR").into()),
         ..read_options(2)
@@ -479,6 +487,47 @@ fn the_stream_of_a_cut_directory_ends_at_the_cut_and_nobody_knows_how_long_it_wa
         .map(|lost| (lost.start, lost.end))
         .collect();
     assert_eq!(lost, [(stream.len() as u64, u64::MAX)]);
+}
+
+/// What waits for the list of files, which a pipe has last, is not taken for delivered.
+#[test]
+fn the_stream_of_a_damaged_directory_or_tar_begins_with_its_beginning() {
+    let (_root, input, _) = tree_member("m");
+    let (archive, _) = archive_of(vec![input], &options("none"));
+    let mut whole = Recovered::new();
+    whole.are_streams = true;
+    let whole = pass_to(whole, &archive, true, false).unwrap();
+    let tar = whole.files["m"].clone();
+    let (archive_of_tar, _) = archive_of(vec![file("m", &tar)], &options("none"));
+    let mut bad = Vec::new();
+    for mut archive in [archive, archive_of_tar] {
+        let (middle, end) = (archive.len() / 2, archive.len() - 20);
+        bad.push(archive[..end].to_vec());
+        archive[middle] ^= 1;
+        bad.push(archive);
+    }
+    for bad in &bad {
+        for keep_broken in [false, true] {
+            let passes = [true, false].map(|by_pipe| {
+                let mut targets = Recovered::new();
+                targets.are_streams = true;
+                pass_to(targets, bad, by_pipe, keep_broken).unwrap()
+            });
+            let streams = passes.each_ref().map(|pass| {
+                let whole = pass.files.get("m");
+                whole.or_else(|| pass.broken.get("m")).unwrap()
+            });
+            let what = format!("{} bytes, {keep_broken}", bad.len());
+            assert!(streams[0] == streams[1], "{what}");
+            let files = &passes[0].damage.files;
+            let missing = files.last().map_or(&[][..], |file| &file.missing);
+            assert!(streams[0].len() > 1 << 20, "{what}");
+            for (at, (got, right)) in streams[0].iter().zip(&tar).enumerate() {
+                let is_missing = missing.iter().any(|range| range.contains(&(at as u64)));
+                assert!(got == right || (is_missing && *got == 0), "byte {at}");
+            }
+        }
+    }
 }
 
 #[test]
