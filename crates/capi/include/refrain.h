@@ -184,7 +184,7 @@ extern "C" {
 #define REFRAIN_CONTINUE 0
 
 /* Compression: everything so far becomes readable, at the price that what follows does not refer
- * to it. (It becomes an archive, and what follows another one; readers take both for one.) */
+ * to it. (It becomes an archive, and what follows another one; streams read both as one.) */
 #define REFRAIN_FLUSH 1
 
 /* The input buffer has the last input. */

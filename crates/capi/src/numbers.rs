@@ -99,7 +99,7 @@ pub const REFRAIN_LRZIP_AES128_CBC: i32 = 1;
 /// More input follows.
 pub const REFRAIN_CONTINUE: i32 = 0;
 /// Compression: everything so far becomes readable, at the price that what follows does not refer
-/// to it. (It becomes an archive, and what follows another one; readers take both for one.)
+/// to it. (It becomes an archive, and what follows another one; streams read both as one.)
 pub const REFRAIN_FLUSH: i32 = 1;
 /// The input buffer has the last input.
 pub const REFRAIN_END: i32 = 2;

@@ -1,5 +1,6 @@
 //! Where the members of an archive go that is restored: to a path, or below it.
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
@@ -40,6 +41,8 @@ pub(crate) struct Restore<'a> {
     path: &'a Path,
     /// Whether the members go below the path, under their names.
     below: Option<ConfinedDirectory>,
+    /// Where members went below the path: joined archives may have several of one name.
+    taken: HashSet<PathBuf>,
     settings: &'a Settings,
     /// Files that were not restored, and the first of them.
     pub exceptions: u64,
@@ -60,6 +63,7 @@ impl<'a> Restore<'a> {
         Ok(Restore {
             path,
             below: below.transpose()?,
+            taken: HashSet::new(),
             settings,
             exceptions: 0,
             first_exception: None,
@@ -74,22 +78,25 @@ impl<'a> Restore<'a> {
         }
     }
 
-    fn file(&self, member: &MemberStart) -> refrain::Result<Box<dyn Sink>> {
+    fn file(&mut self, member: &MemberStart) -> refrain::Result<Box<dyn Sink>> {
         let options = self.output_options(member);
         Ok(match &self.below {
             None => create_output(self.path, &options)?,
             Some(root) => {
-                let name = plain_path(&member.name)?;
+                let name = untaken_path(&member.name, &mut self.taken)?;
                 Box::new(AtomicFile::create_below(root, &name, &options)?)
             }
         })
     }
 
-    fn tree(&self, member: &MemberStart) -> refrain::Result<TreeRestore> {
+    fn tree(&mut self, member: &MemberStart) -> refrain::Result<TreeRestore> {
         let options = self.settings.restore_options();
         Ok(match &self.below {
             None => TreeRestore::create(self.path, options)?,
-            Some(root) => TreeRestore::create_below(root, &plain_path(&member.name)?, options)?,
+            Some(root) => {
+                let name = untaken_path(&member.name, &mut self.taken)?;
+                TreeRestore::create_below(root, &name, options)?
+            }
         })
     }
 
@@ -102,6 +109,19 @@ impl<'a> Restore<'a> {
         self.first_exception = self.first_exception.take().or(first);
         Ok(())
     }
+}
+
+/// The path of a member that no other one of the archive has.
+fn untaken_path(name: &[u8], taken: &mut HashSet<PathBuf>) -> refrain::Result<PathBuf> {
+    let path = plain_path(name)?;
+    if taken.insert(path.clone()) {
+        return Ok(path);
+    }
+    let text = format!(
+        "two members are named {}: read them as a stream",
+        path.display()
+    );
+    Err(Error::new(ErrorKind::Usage, text))
 }
 
 /// A member's name as a path below a directory. Names in an archive are not trusted.
@@ -152,5 +172,14 @@ mod tests {
             assert!(plain_path(name.as_bytes()).is_err(), "{name:?}");
         }
         assert_eq!(plain_path(b"a/b").unwrap(), Path::new("a/b"));
+    }
+
+    #[test]
+    fn no_two_members_go_to_one_file() {
+        let mut taken = HashSet::new();
+        for (name, is_free) in [("a", true), ("a/b", true), ("a//b", false), ("a", false)] {
+            let path = untaken_path(name.as_bytes(), &mut taken);
+            assert_eq!(path.is_ok(), is_free, "{name}");
+        }
     }
 }

@@ -300,6 +300,19 @@ impl Restore {
         }
     }
 
+    /// Refuses a place to which another member of this archive was restored: joined archives may
+    /// have members of one name, and not even `--force` means that one of them is lost.
+    fn check_is_untaken(&self, place: &Place) -> Result<()> {
+        let path = place.path();
+        let mut taken = self.restored.iter();
+        if !taken.any(|taken| taken.as_os_str() == path.as_os_str()) {
+            return Ok(());
+        }
+        let text = "two members have this name: `rfn -dc` writes the contents of all members, one \
+                    after the other";
+        Err(Failure::refused(path.to_string_lossy(), text))
+    }
+
     fn open_member(&mut self, member: &MemberStart) -> Result<Target> {
         self.publish_complete()?;
         let selection = match self.wanted(member)? {
@@ -314,7 +327,11 @@ impl Restore {
             }
             _ => (self.placement).place_of(&self.archive, member, &mut self.restored)?,
         };
-        let is_new_part = is_part && fs::symlink_metadata(place.path()).is_err();
+        let is_new = fs::symlink_metadata(place.path()).is_err();
+        if !is_new && !is_part {
+            self.check_is_untaken(&place)?;
+        }
+        let is_new_part = is_part && is_new;
         let has_entries = matches!(member.kind, MemberKind::Tree | MemberKind::Tar);
         let makes_directory = is_part || self.placement.makes_directory(member.kind);
         let is_file = !makes_directory && !matches!(self.placement, Placement::Stdout);

@@ -454,3 +454,27 @@ fn an_unknown_format_is_named_with_what_is_read() {
     let expected = "refrain: garb: unknown format (reads rfn, lrz, gz, xz, zst, bz2, lz4, zip)\n";
     assert_eq!(told, expected);
 }
+
+/// Joined archives may have members of one name: none replaces the other, not even by `--force`.
+#[test]
+fn members_of_one_name_are_not_restored_over_each_other() {
+    let case = Case::new();
+    case.write("x", b"first");
+    case.ok("compress -q x -o one.rfn");
+    case.write("x", b"second");
+    case.ok("compress -q x -o two.rfn");
+    let joined = [case.read("one.rfn"), case.read("two.rfn")].concat();
+    case.write("joined.rfn", &joined);
+    for force in ["", "--force "] {
+        let text = case.fails(&format!("decompress {force}joined.rfn -o file/"), 6);
+        assert!(text.contains("two members have this name"), "{text}");
+        let line = format!("decompress {force}- -o pipe/");
+        let output = case.pipe(REFRAIN, &line, &joined);
+        let output = expect(output, 6, &line);
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(text.contains("two members have this name"), "{text}");
+    }
+    assert_eq!(case.read("file/x"), b"first");
+    let contents = case.pipe(case.program_link("rfn"), "-dc", &joined);
+    assert_eq!(expect(contents, 0, "rfn -dc").stdout, b"firstsecond");
+}
