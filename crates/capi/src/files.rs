@@ -294,6 +294,10 @@ fn location(path: &Path, settings: &Settings) -> Result<Option<Location>> {
             let location = Location::s3(bucket, key, &settings.store_options()?);
             Ok(Some(location.map_err(refused)?))
         }
-        _ => Ok(None),
+        // A path may look like a URL.
+        _ if path.exists() => Ok(None),
+        _ => Err(Failure::usage(format!(
+            "{text}: no such file, and of URLs only https://, http:// and s3:// are read"
+        ))),
     }
 }

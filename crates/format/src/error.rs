@@ -139,6 +139,26 @@ pub enum FormatError {
     },
 }
 
+/// What a file begins with, in [`FormatError::Truncated`].
+pub(crate) const MAGIC_NAME: &str = "archive magic";
+
+/// Bytes for people: as text in quotes if they are some, otherwise in hexadecimal.
+struct Shown<'a>(&'a [u8]);
+
+impl std::fmt::Display for Shown<'_> {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let is_text = |byte: &u8| matches!(byte, b' '..=b'~' | b'\t' | b'\r' | b'\n');
+        if self.0.iter().all(is_text) {
+            return write!(out, "{:?}", String::from_utf8_lossy(self.0));
+        }
+        for (number, byte) in self.0.iter().enumerate() {
+            let space = if number == 0 { "" } else { " " };
+            write!(out, "{space}{byte:02x}")?;
+        }
+        Ok(())
+    }
+}
+
 impl FormatError {
     /// Returns the class of the error.
     #[must_use]
@@ -169,6 +189,15 @@ impl std::fmt::Display for FormatError {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Truncated {
+                what: MAGIC_NAME,
+                needed_bytes,
+                available_bytes,
+            } => write!(
+                out,
+                "too short for a Refrain archive, which begins with {needed_bytes} bytes: \
+                 only {available_bytes} are left"
+            ),
+            Self::Truncated {
                 what,
                 needed_bytes,
                 available_bytes,
@@ -177,7 +206,8 @@ impl std::fmt::Display for FormatError {
                 "{what} needs {needed_bytes} bytes, only {available_bytes} are left"
             ),
             Self::Magic { found } => {
-                write!(out, "not a Refrain archive: it begins with {found:02x?}")
+                let found = Shown(found);
+                write!(out, "not a Refrain archive: it begins with {found}")
             }
             Self::Sync { found } if MAGIC.starts_with(found) => {
                 write!(
@@ -186,7 +216,7 @@ impl std::fmt::Display for FormatError {
                 )
             }
             Self::Sync { found } => {
-                write!(out, "no frame begins here: found the bytes {found:02x?}")
+                write!(out, "no frame begins here, but {}", Shown(found))
             }
             Self::Checksum {
                 what,
@@ -255,3 +285,23 @@ impl std::error::Error for FormatError {}
 
 /// The result type of this crate.
 pub type Result<T> = std::result::Result<T, FormatError>;
+
+#[cfg(test)]
+mod tests {
+    use crate::frame::check_magic;
+
+    #[test]
+    fn what_is_no_archive_is_shown_as_people_read_it() {
+        for (start, expected) in [
+            (&b"the file"[..], "it begins with \"the file\""),
+            (
+                b"\x7fELF\x02\x01\x01\0",
+                "it begins with 7f 45 4c 46 02 01 01 00",
+            ),
+            (b"hello\n", "too short for a Refrain archive"),
+        ] {
+            let text = check_magic(start).unwrap_err().to_string();
+            assert!(text.contains(expected), "{text}");
+        }
+    }
+}

@@ -10,7 +10,7 @@
 use crate::bytes::ByteReader;
 use crate::check::check_limit;
 use crate::constants::{FRAME_HEADER_BYTES, FrameKind, MAGIC, SYNC};
-use crate::error::{FormatError, Result};
+use crate::error::{FormatError, MAGIC_NAME, Result};
 use crate::head::{SplitPayload, head_of};
 use crate::limits::{CATALOG_BYTES_MAX, HEAD_BYTES_MAX, INDEX_BYTES_MAX, Limits, WHOLE_BYTES_MAX};
 use memchr::memmem;
@@ -287,7 +287,7 @@ fn payload_bytes_range(kind: FrameKind, limits: &Limits) -> Option<(u64, u64)> {
 /// # Errors
 /// [`FormatError::Truncated`] or [`FormatError::Magic`].
 pub fn check_magic(start_of_file: &[u8]) -> Result<()> {
-    let found: [u8; 8] = ByteReader::new("archive magic", start_of_file).array()?;
+    let found: [u8; 8] = ByteReader::new(MAGIC_NAME, start_of_file).array()?;
     if found == MAGIC { Ok(()) } else { Err(FormatError::Magic { found }) }
 }
 

@@ -14,8 +14,15 @@ use refrain_format::{ErrorClass, FormatError};
 
 use crate::damage::{CutOff, GivenBack};
 
-/// Formats bytes of memory for messages: `128 MiB`, `0.5 MiB`.
+/// Formats bytes of memory for messages: `128 MiB`, `0.5 MiB`, `12 KiB`, `7 bytes`.
 pub(crate) fn mebibytes(bytes: u64) -> String {
+    if bytes < 1 << 10 {
+        let plural = if bytes == 1 { "" } else { "s" };
+        return format!("{bytes} byte{plural}");
+    }
+    if bytes < (1 << 20) / 10 {
+        return format!("{} KiB", bytes.div_ceil(1 << 10));
+    }
     let tenths = bytes.saturating_mul(10).div_ceil(1 << 20);
     if tenths.is_multiple_of(10) || tenths > 1000 {
         format!("{} MiB", bytes.div_ceil(1 << 20))
@@ -276,9 +283,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_in_mebibytes_rounded_up() {
+    fn memory_is_in_mebibytes_or_less_rounded_up() {
         assert_eq!(mebibytes(64 << 20), "64 MiB");
         assert_eq!(mebibytes(1 << 19), "0.5 MiB");
+        assert_eq!(mebibytes(12 << 10), "12 KiB");
+        assert_eq!(mebibytes(1), "1 byte");
         assert_eq!(mebibytes((5 << 20) + 1), "5.1 MiB");
         assert_eq!(mebibytes((500 << 20) + 1), "501 MiB");
     }

@@ -229,19 +229,21 @@ fn why_locked(slots: &[&Slot], options: &ReadOptions) -> String {
         .filter(|slot| matches!(slot, Slot::Password { .. }))
         .count();
     let keys = slots.len() - passwords;
+    let key = "the secret key of a recipient (--identity)";
     let opens = match (passwords, keys) {
-        (0, _) => "the secret key of a recipient (--identity)",
-        (_, 0) => "its password",
-        _ => "its password or the secret key of a recipient (--identity)",
+        (0, _) => key.to_owned(),
+        (_, 0) => "its password".to_owned(),
+        _ => format!("its password or {key}"),
     };
     let tried = match (
         options.password.is_some() && passwords > 0,
         options.identities.len(),
     ) {
         (false, 0) => return format!("the archive is encrypted: {opens} is needed"),
-        (true, 0) => "the password is wrong",
+        (true, 0) if keys == 0 => return "the password is wrong".to_owned(),
+        (true, 0) => return format!("the password is wrong; {key} opens the archive, too"),
         (false, _) => "the archive is not encrypted for this secret key",
-        (true, _) => "neither the password nor the secret key is right",
+        (true, _) => return "neither the password nor the secret key is right".to_owned(),
     };
     format!("{tried}: {opens} opens it")
 }

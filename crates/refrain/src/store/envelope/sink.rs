@@ -693,7 +693,7 @@ mod tests {
             let opened = unlocked(source.clone(), &options);
             assert_eq!(opened.is_ok(), is_right);
             if let Err(error) = opened {
-                assert!(error.to_string().contains("password is wrong"), "{error}");
+                assert!(error.to_string().ends_with("password is wrong"), "{error}");
             }
         }
     }
