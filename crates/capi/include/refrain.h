@@ -448,7 +448,9 @@ int64_t refrain_stream_step(
     refrain_in_buffer *input,
     int32_t directive);
 
-/* How far a stream is. Any thread may ask, also during a call on another one.
+/* How far a stream is. Any thread may ask, also during a call on another one. When the stream has
+ * ended (a step with REFRAIN_END, or of decompression, returned 0) everything that passed is
+ * counted, and content_bytes_total known.
  *
  * Requires: progress has as many bytes as it says. */
 int32_t refrain_stream_progress(const refrain_stream *stream, refrain_progress *progress);

@@ -68,21 +68,30 @@ struct Caller {
 #[derive(Debug, Default)]
 struct StreamProgress {
     is_cancelled: AtomicBool,
+    /// What was counted is all.
+    is_complete: AtomicBool,
     content_bytes: AtomicU64,
     archive_bytes: AtomicU64,
     /// Of the runs that have ended.
-    before: Mutex<(u64, u64)>,
+    before: Mutex<Totals>,
+}
+
+/// What runs have read and written.
+#[derive(Debug, Clone, Copy, Default)]
+struct Totals {
+    content_bytes: u64,
+    archive_bytes: u64,
 }
 
 impl Watch for StreamProgress {
     fn progress(&self, progress: &Progress) {
-        let (content_bytes, archive_bytes) = *lock(&self.before);
-        let content_bytes = content_bytes + progress.content_bytes_done;
-        let archive_bytes = archive_bytes + progress.archive_bytes;
+        let mut all = *lock(&self.before);
+        all.content_bytes += progress.content_bytes_done;
+        all.archive_bytes += progress.archive_bytes;
         self.content_bytes
-            .fetch_max(content_bytes, Ordering::Relaxed);
+            .fetch_max(all.content_bytes, Ordering::Relaxed);
         self.archive_bytes
-            .fetch_max(archive_bytes, Ordering::Relaxed);
+            .fetch_max(all.archive_bytes, Ordering::Relaxed);
     }
 
     fn cancel_flag(&self) -> Option<&AtomicBool> {
@@ -91,19 +100,37 @@ impl Watch for StreamProgress {
 }
 
 impl StreamProgress {
-    fn run_ended(&self) {
-        let counts = (&self.content_bytes, &self.archive_bytes);
-        let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        *lock(&self.before) = (load(counts.0), load(counts.1));
+    /// A run has ended. The engine tells of its progress now and then, not of its end, and counts a
+    /// small archive as long as it is without its last compression.
+    fn run_ended(&self, run: Totals) {
+        let mut before = lock(&self.before);
+        before.content_bytes += run.content_bytes;
+        before.archive_bytes += run.archive_bytes;
+        let (content_bytes, archive_bytes) = (before.content_bytes, before.archive_bytes);
+        self.content_bytes.store(content_bytes, Ordering::Relaxed);
+        self.archive_bytes.store(archive_bytes, Ordering::Relaxed);
+    }
+
+    fn to_progress(&self) -> Progress {
+        // Read first: what is counted before it is set is all.
+        let is_complete = self.is_complete.load(Ordering::Acquire);
+        let content_bytes_done = self.content_bytes.load(Ordering::Relaxed);
+        Progress {
+            content_bytes_done,
+            content_bytes_total: is_complete.then_some(content_bytes_done),
+            archive_bytes: self.archive_bytes.load(Ordering::Relaxed),
+        }
     }
 }
 
 impl Stream {
     /// # Errors
-    /// Usage for contradictory options.
+    /// Usage, or a limit, for contradictory options.
     pub(crate) fn new(direction: Direction, settings: Settings) -> Result<Stream> {
-        if direction == Direction::Compress && settings.format == Format::Lrzip {
-            settings.lrzip_options()?;
+        match (direction, settings.format) {
+            (Direction::Compress, Format::Native) => settings.compress_options().check()?,
+            (Direction::Compress, Format::Lrzip) => drop(settings.lrzip_options()?),
+            (Direction::Decompress, _) => {}
         }
         Ok(Stream {
             direction,
@@ -158,7 +185,7 @@ impl Stream {
                 Directive::Flush if has_nothing => return Ok(0),
                 // What was flushed is complete.
                 Directive::End if has_nothing && caller.has_begun => {
-                    caller.is_complete = true;
+                    self.complete(caller);
                     return Ok(0);
                 }
                 _ => caller.run = Some(self.start()?),
@@ -172,11 +199,16 @@ impl Stream {
         if left == 0 {
             caller.run = None;
             lock(&self.running).exchange = None;
-            self.progress.run_ended();
-            let is_decoded = self.direction == Direction::Decompress;
-            caller.is_complete = directive == Directive::End || is_decoded;
+            if directive == Directive::End || self.direction == Direction::Decompress {
+                self.complete(caller);
+            }
         }
         Ok(left)
+    }
+
+    fn complete(&self, caller: &mut Caller) {
+        caller.is_complete = true;
+        self.progress.is_complete.store(true, Ordering::Release);
     }
 
     fn check_directive(&self, directive: Directive) -> Result<()> {
@@ -211,6 +243,7 @@ impl Stream {
                 Direction::Decompress => decompress_stream(&engine, &settings, &*watch),
             });
             let outcome = catch_unwind(work);
+            let outcome = outcome.map(|outcome| outcome.map(|run| watch.run_ended(run)));
             ending.with(outcome.unwrap_or_else(|payload| Err(Failure::from_panic(&*payload))));
         };
         if !start_detached("stream", SignalDelivery::OwnFaults, work) {
@@ -222,11 +255,7 @@ impl Stream {
 
     /// Bytes of content and of the archive so far.
     pub(crate) fn progress(&self) -> Progress {
-        Progress {
-            content_bytes_done: self.progress.content_bytes.load(Ordering::Relaxed),
-            content_bytes_total: None,
-            archive_bytes: self.progress.archive_bytes.load(Ordering::Relaxed),
-        }
+        self.progress.to_progress()
     }
 
     /// Stops the engine, and waits until it has stopped. A call on another thread fails.
@@ -244,7 +273,11 @@ impl Stream {
     }
 }
 
-fn compress_stream(exchange: &Arc<Exchange>, settings: &Settings, watch: &dyn Watch) -> Result<()> {
+fn compress_stream(
+    exchange: &Arc<Exchange>,
+    settings: &Settings,
+    watch: &dyn Watch,
+) -> Result<Totals> {
     let member = MemberInput {
         name: settings.member_name(),
         mode: None,
@@ -252,35 +285,43 @@ fn compress_stream(exchange: &Arc<Exchange>, settings: &Settings, watch: &dyn Wa
         content: Content::Stream(Box::new(InputReader::new(exchange))),
     };
     let mut sink = OutputSink::new(exchange);
-    match settings.format {
+    let (content_bytes, archive_bytes) = match settings.format {
         Format::Native => {
-            compress(vec![member], &mut sink, &settings.compress_options(), watch)?;
+            let done = compress(vec![member], &mut sink, &settings.compress_options(), watch)?;
+            (done.content_bytes, done.archive_bytes)
         }
         Format::Lrzip => {
-            compress_lrzip(member, &mut sink, &settings.lrzip_options()?, watch)?;
+            let done = compress_lrzip(member, &mut sink, &settings.lrzip_options()?, watch)?;
+            (done.content_bytes, done.archive_bytes)
         }
-    }
-    Ok(())
+    };
+    Ok(Totals {
+        content_bytes,
+        archive_bytes,
+    })
 }
 
 fn decompress_stream(
     exchange: &Arc<Exchange>,
     settings: &Settings,
     watch: &dyn Watch,
-) -> Result<()> {
+) -> Result<Totals> {
     let stream: Box<dyn Read + Send> = Box::new(InputReader::new(exchange));
     let mut targets = AllToSink {
         sink: Arc::new(Mutex::new(Box::new(OutputSink::new(exchange)))),
         settings,
     };
-    extract(
+    let done = extract(
         Input::Stream(stream),
         &mut targets,
         &settings.read_options(),
         watch,
     )?;
     lock(&targets.sink).publish()?;
-    Ok(())
+    Ok(Totals {
+        content_bytes: done.content_bytes,
+        archive_bytes: done.archive_bytes,
+    })
 }
 
 /// Everything goes to one sink, one member after the other; a directory as a tar stream.

@@ -95,7 +95,9 @@ pub unsafe extern "C" fn refrain_stream_step(
     })
 }
 
-/// How far a stream is. Any thread may ask, also during a call on another one.
+/// How far a stream is. Any thread may ask, also during a call on another one. When the stream has
+/// ended (a step with REFRAIN_END, or of decompression, returned 0) everything that passed is
+/// counted, and content_bytes_total known.
 ///
 /// # Safety
 /// `progress` has as many bytes as it says.

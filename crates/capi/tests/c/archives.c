@@ -90,6 +90,10 @@ static void lrzip_and_descriptors(void) {
     struct bytes output = {0}, archive_bytes = compressed(file_content, options);
     CHECK(refrain_stream_open_decompress(NULL, &stream) == 0);
     CHECK(pass(stream, archive_bytes, &output, 65536, 65536, REFRAIN_END) == 0);
+    refrain_progress progress = {.struct_bytes = sizeof progress};
+    CHECK(refrain_stream_progress(stream, &progress) == 0);
+    CHECK(progress.content_bytes_done == output.size && progress.content_bytes_total == output.size);
+    CHECK(progress.archive_bytes == archive_bytes.size);
     CHECK(refrain_stream_close(stream) == 0 && is_equal(output, file_content));
     CHECK(refrain_stream_open_compress(options, &stream) == 0);
     CHECK(pass(stream, file_content, &output, 100, 100, REFRAIN_FLUSH) == REFRAIN_ERROR_USAGE);

@@ -4,6 +4,14 @@
 #include <pthread.h>
 #include <unistd.h>
 
+/* A stream that has ended tells of all that passed it. */
+static void check_whole(const refrain_stream *stream, uint64_t content_bytes, uint64_t archive_bytes) {
+    refrain_progress progress = {sizeof progress, 1, 1, 1};
+    CHECK(refrain_stream_progress(stream, &progress) == 0);
+    CHECK(progress.content_bytes_done == content_bytes && progress.content_bytes_total == content_bytes);
+    CHECK(progress.archive_bytes == archive_bytes);
+}
+
 static void pieces(size_t size) {
     struct bytes input = content(size, 1), whole = compressed(input, NULL), output = {0};
     size_t sizes[][2] = {{1000, 777}, {3 << 20, 65536}, {65536, 3 << 20}};
@@ -13,16 +21,14 @@ static void pieces(size_t size) {
         /* The bytes do not depend on the pieces. */
         CHECK(refrain_stream_open_compress(NULL, &stream) == 0);
         CHECK(pass(stream, input, &again, sizes[i][0], sizes[i][1], REFRAIN_END) == 0);
-        refrain_progress progress = {sizeof progress, 1, 1, 1};
-        CHECK(refrain_stream_progress(stream, &progress) == 0);
-        CHECK(progress.content_bytes_done == size && progress.archive_bytes == again.size);
-        CHECK(progress.content_bytes_total == REFRAIN_UNKNOWN);
+        check_whole(stream, size, again.size);
         CHECK(refrain_stream_close(stream) == 0);
         CHECK(is_equal(again, whole));
         free(again.at);
         output.size = 0;
         CHECK(refrain_stream_open_decompress(NULL, &stream) == 0);
         CHECK(pass(stream, whole, &output, sizes[i][0], sizes[i][1], REFRAIN_END) == 0);
+        check_whole(stream, size, whole.size);
         CHECK(refrain_stream_close(stream) == 0);
         CHECK(is_equal(output, input));
     }
@@ -40,11 +46,17 @@ static void flushes(void) {
         CHECK(pass(stream, parts[i], &archive, 65536, 65536, REFRAIN_FLUSH) == 0);
         append(&all, parts[i].at, parts[i].size);
         ends[i] = archive.size;
+        /* All that was flushed is done, but more may follow. */
+        refrain_progress progress = {sizeof progress, 1, 1, 1};
+        CHECK(refrain_stream_progress(stream, &progress) == 0);
+        CHECK(progress.content_bytes_done == all.size && progress.archive_bytes == archive.size);
+        CHECK(progress.content_bytes_total == REFRAIN_UNKNOWN);
     }
     struct bytes nothing = {0};
     CHECK(pass(stream, nothing, &archive, 1, 100, REFRAIN_FLUSH) == 0);
     CHECK(pass(stream, nothing, &archive, 1, 100, REFRAIN_END) == 0);
     CHECK(archive.size == ends[2]);
+    check_whole(stream, all.size, archive.size);
     CHECK(pass(stream, parts[0], &archive, 65536, 65536, REFRAIN_END) == REFRAIN_ERROR_USAGE);
     CHECK(refrain_stream_close(stream) == 0);
     for (int i = 0; i < 3; i++) {
@@ -53,6 +65,7 @@ static void flushes(void) {
         output.size = 0;
         CHECK(refrain_stream_open_decompress(NULL, &stream) == 0);
         CHECK(pass(stream, until, &output, 65536, 65536, REFRAIN_END) == 0);
+        check_whole(stream, expected, ends[i]);
         CHECK(refrain_stream_close(stream) == 0);
         CHECK(output.size == expected && memcmp(output.at, all.at, expected) == 0);
     }
