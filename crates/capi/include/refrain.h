@@ -376,7 +376,7 @@ const char *refrain_error_text(int64_t number);
 /* Copies the message of the last call that failed (or returned REFRAIN_WITH_EXCEPTIONS) with
  * handle, a handle of any type, or, if it is NULL, on this thread. The text is UTF-8, cut to
  * size bytes with its NUL; empty if there is none. Returns its whole length in bytes, without
- * the NUL, or an error. Does not change the message.
+ * the NUL, or an error, with an empty text. Does not change the message.
  *
  * Requires: buffer has room for size bytes, or is NULL and size is 0. */
 int64_t refrain_message(const void *handle, char *buffer, size_t size);

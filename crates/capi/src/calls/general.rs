@@ -57,7 +57,7 @@ fn text_of(number: i64, text: fn(Row) -> &'static CStr, otherwise: &'static CStr
 /// Copies the message of the last call that failed (or returned REFRAIN_WITH_EXCEPTIONS) with
 /// `handle`, a handle of any type, or, if it is NULL, on this thread. The text is UTF-8, cut to
 /// `size` bytes with its NUL; empty if there is none. Returns its whole length in bytes, without
-/// the NUL, or an error. Does not change the message.
+/// the NUL, or an error, with an empty text. Does not change the message.
 ///
 /// # Safety
 /// `buffer` has room for `size` bytes, or is NULL and `size` is 0.
@@ -69,6 +69,9 @@ pub unsafe extern "C" fn refrain_message(
 ) -> i64 {
     // The message is taken before the call, which may have one of its own.
     let of_thread = message();
+    // Who prints the text without a look at the result prints nothing, not what was there before.
+    // SAFETY: the caller promises it.
+    let _ = unsafe { put_text("", buffer, size) };
     call(|| {
         let text = if handle.is_null() { of_thread } else { open::message(handle)? };
         // SAFETY: the caller promises it.

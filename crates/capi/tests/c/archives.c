@@ -226,6 +226,8 @@ static void forks(void) {
         int is_right = refrain_archive_pread(archive, 0, &byte, 1, 0) == REFRAIN_ERROR_FORKED &&
                        refrain_stream_close(stream) == REFRAIN_ERROR_FORKED &&
                        refrain_compress_file("tree/a", "x", NULL, NULL) == REFRAIN_ERROR_FORKED;
+        char text[] = "before";
+        is_right = is_right && refrain_message(NULL, text, sizeof text) == REFRAIN_ERROR_FORKED && text[0] == 0;
         /* Another program may do as it likes. */
         if (is_right) execl("/bin/true", "true", (char *)NULL);
         _exit(1);
