@@ -88,21 +88,23 @@ extern "C" {
 /* Number: the level, 1 (fastest) to 9 (densest). Default: 3, and 7 for lrzip's format. */
 #define REFRAIN_OPTION_LEVEL 1
 
-/* Number: worker threads; 0 (the default) is one for each processor. The bytes of an archive do
- * not depend on it. */
+/* Number: worker threads, at most 65,535; 0 (the default) is one for each processor. The bytes of
+ * an archive do not depend on it. */
 #define REFRAIN_OPTION_THREADS 2
 
-/* Number: the memory budget in bytes. Default: by level, and 1 GiB for reading. */
+/* Number: the memory budget in bytes, at least 128 MiB. Default: by level, and 1 GiB for reading. */
 #define REFRAIN_OPTION_MEMORY_BYTES 3
 
 /* Number: the format to write, one of REFRAIN_FORMAT_…. Readers recognize it themselves. */
 #define REFRAIN_OPTION_FORMAT 4
 
-/* Number: the largest block in bytes, a multiple of 64 KiB. Default: by level. */
+/* Number: the largest block in bytes, a multiple of 64 KiB up to 1 GiB, and at most a sixteenth of
+ * the memory. Default: by level. */
 #define REFRAIN_OPTION_BLOCK_BYTES 5
 
 /* Number: how far back repeats are found in a stream, in bytes of archive that its reader keeps in
- * memory. Default: three eighths of the memory. */
+ * memory: at least some 3.2 MiB, and four blocks; at most half of the memory. Default: three
+ * eighths of the memory. */
 #define REFRAIN_OPTION_REACH_BYTES 6
 
 /* Number: 1 for an archive from which small ranges are read often. Default: 0. */
@@ -125,7 +127,7 @@ extern "C" {
 /* Text: a codec, as zstd or zstd:19. Default: the level's. */
 #define REFRAIN_OPTION_CODEC 101
 
-/* Text: a password, for writing and reading. */
+/* Text: a password, for writing and reading: bytes, at least one. */
 #define REFRAIN_OPTION_PASSWORD 102
 
 /* Text: a secret key for reading, in age's text form. Set it once for each key. */
@@ -144,10 +146,11 @@ extern "C" {
 /* Text: a file of trusted certificates (PEM) for https. Default: the system's. */
 #define REFRAIN_OPTION_CERTIFICATES 107
 
-/* Text: the name of the content of a stream in the archive. Default: stdin, like the command's. */
+/* Text: the name of the content of a stream in the archive, of at most 4,096 bytes and without
+ * NUL. Default: stdin, like the command's. */
 #define REFRAIN_OPTION_MEMBER_NAME 108
 
-/* Text: how much recovery data to append, as 10%. Default: none. */
+/* Text: how much recovery data to append, as 10%: from 0.1% to 100%. Default: none. */
 #define REFRAIN_OPTION_RECOVERY 109
 
 /* Text: the URL of an S3-compatible store. Default: Amazon's. */

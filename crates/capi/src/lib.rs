@@ -17,6 +17,7 @@ mod lent;
 pub mod numbers;
 mod open;
 mod progress;
+mod ranges;
 mod settings;
 mod stream;
 mod targets;

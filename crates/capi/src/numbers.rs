@@ -29,17 +29,19 @@ pub const REFRAIN_ERROR_CANCELLED: i32 = -130;
 
 /// Number: the level, 1 (fastest) to 9 (densest). Default: 3, and 7 for lrzip's format.
 pub const REFRAIN_OPTION_LEVEL: i32 = 1;
-/// Number: worker threads; 0 (the default) is one for each processor. The bytes of an archive do
-/// not depend on it.
+/// Number: worker threads, at most 65,535; 0 (the default) is one for each processor. The bytes of
+/// an archive do not depend on it.
 pub const REFRAIN_OPTION_THREADS: i32 = 2;
-/// Number: the memory budget in bytes. Default: by level, and 1 GiB for reading.
+/// Number: the memory budget in bytes, at least 128 MiB. Default: by level, and 1 GiB for reading.
 pub const REFRAIN_OPTION_MEMORY_BYTES: i32 = 3;
 /// Number: the format to write, one of `REFRAIN_FORMAT_…`. Readers recognize it themselves.
 pub const REFRAIN_OPTION_FORMAT: i32 = 4;
-/// Number: the largest block in bytes, a multiple of 64 KiB. Default: by level.
+/// Number: the largest block in bytes, a multiple of 64 KiB up to 1 GiB, and at most a sixteenth of
+/// the memory. Default: by level.
 pub const REFRAIN_OPTION_BLOCK_BYTES: i32 = 5;
 /// Number: how far back repeats are found in a stream, in bytes of archive that its reader keeps in
-/// memory. Default: three eighths of the memory.
+/// memory: at least some 3.2 MiB, and four blocks; at most half of the memory. Default: three
+/// eighths of the memory.
 pub const REFRAIN_OPTION_REACH_BYTES: i32 = 6;
 /// Number: 1 for an archive from which small ranges are read often. Default: 0.
 pub const REFRAIN_OPTION_FOR_SERVING: i32 = 7;
@@ -56,7 +58,7 @@ pub const REFRAIN_OPTION_LRZIP_CIPHER: i32 = 11;
 
 /// Text: a codec, as `zstd` or `zstd:19`. Default: the level's.
 pub const REFRAIN_OPTION_CODEC: i32 = 101;
-/// Text: a password, for writing and reading.
+/// Text: a password, for writing and reading: bytes, at least one.
 pub const REFRAIN_OPTION_PASSWORD: i32 = 102;
 /// Text: a secret key for reading, in age's text form. Set it once for each key.
 pub const REFRAIN_OPTION_IDENTITY: i32 = 103;
@@ -69,9 +71,10 @@ pub const REFRAIN_OPTION_TEMPORARY_DIRECTORY: i32 = 105;
 pub const REFRAIN_OPTION_LRZIP_BACK_END: i32 = 106;
 /// Text: a file of trusted certificates (PEM) for https. Default: the system's.
 pub const REFRAIN_OPTION_CERTIFICATES: i32 = 107;
-/// Text: the name of the content of a stream in the archive. Default: `stdin`, like the command's.
+/// Text: the name of the content of a stream in the archive, of at most 4,096 bytes and without
+/// NUL. Default: `stdin`, like the command's.
 pub const REFRAIN_OPTION_MEMBER_NAME: i32 = 108;
-/// Text: how much recovery data to append, as `10%`. Default: none.
+/// Text: how much recovery data to append, as `10%`: from 0.1% to 100%. Default: none.
 pub const REFRAIN_OPTION_RECOVERY: i32 = 109;
 /// Text: the URL of an S3-compatible store. Default: Amazon's.
 pub const REFRAIN_OPTION_S3_ENDPOINT: i32 = 110;

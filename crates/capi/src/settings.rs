@@ -1,8 +1,6 @@
 //! Options as they were set, and what they are to the engine.
 
-use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use refrain::directory::RestoreOptions;
@@ -17,6 +15,7 @@ use refrain_storage::Durability;
 
 use crate::failure::{Failure, Result};
 use crate::numbers::*;
+use crate::ranges::{self, out_of_range, refused, text};
 
 /// Where temporary files go by default: a directory for large ones.
 const TEMPORARY_DIRECTORY: &str = "/var/tmp";
@@ -80,45 +79,15 @@ enum LrzipCipherChoice {
     Cbc,
 }
 
-fn flag(value: i64) -> Result<bool> {
-    match value {
-        0 => Ok(false),
-        1 => Ok(true),
-        _ => Err(out_of_range(value)),
-    }
-}
-
-fn out_of_range(value: i64) -> Failure {
-    Failure::usage(format!("{value} is out of the option's range"))
-}
-
-fn bytes(value: i64) -> Result<u64> {
-    u64::try_from(value).map_err(|_| out_of_range(value))
-}
-
-fn text(value: &[u8]) -> Result<&str> {
-    std::str::from_utf8(value).map_err(|_| Failure::usage("the text is not UTF-8"))
-}
-
-fn key_failure(error: impl std::fmt::Display) -> Failure {
-    Failure::usage(error.to_string())
-}
-
 impl Settings {
     /// Sets a `REFRAIN_OPTION_…` that is a number.
     pub(crate) fn set_number(&mut self, option: i32, value: i64) -> Result<()> {
         match option {
-            REFRAIN_OPTION_LEVEL => {
-                let level = u8::try_from(value).ok();
-                let level = level.filter(|level| (1..=9).contains(level));
-                self.level = Some(level.ok_or_else(|| out_of_range(value))?);
+            REFRAIN_OPTION_LEVEL => self.level = Some(ranges::level(value)?),
+            REFRAIN_OPTION_THREADS => self.threads = ranges::threads(value)?,
+            REFRAIN_OPTION_MEMORY_BYTES => {
+                self.memory_bytes = Some(ranges::memory_bytes(value)?);
             }
-            REFRAIN_OPTION_THREADS => {
-                // More threads than processors only take memory.
-                let threads = u16::try_from(value).map_err(|_| out_of_range(value))?;
-                self.threads = usize::from(threads);
-            }
-            REFRAIN_OPTION_MEMORY_BYTES => self.memory_bytes = Some(bytes(value)?),
             REFRAIN_OPTION_FORMAT => {
                 self.format = match i32::try_from(value) {
                     Ok(REFRAIN_FORMAT_NATIVE) => Format::Native,
@@ -126,12 +95,14 @@ impl Settings {
                     _ => return Err(out_of_range(value)),
                 };
             }
-            REFRAIN_OPTION_BLOCK_BYTES => self.block_bytes = Some(bytes(value)?),
-            REFRAIN_OPTION_REACH_BYTES => self.reach_bytes = Some(bytes(value)?),
-            REFRAIN_OPTION_FOR_SERVING => self.is_for_serving = flag(value)?,
-            REFRAIN_OPTION_OVERWRITE => self.overwrites = flag(value)?,
-            REFRAIN_OPTION_SYNC => self.syncs = flag(value)?,
-            REFRAIN_OPTION_CONTENT_BYTES_MAX => self.content_bytes_max = Some(bytes(value)?),
+            REFRAIN_OPTION_BLOCK_BYTES => self.block_bytes = Some(ranges::block_bytes(value)?),
+            REFRAIN_OPTION_REACH_BYTES => self.reach_bytes = Some(ranges::reach_bytes(value)?),
+            REFRAIN_OPTION_FOR_SERVING => self.is_for_serving = ranges::flag(value)?,
+            REFRAIN_OPTION_OVERWRITE => self.overwrites = ranges::flag(value)?,
+            REFRAIN_OPTION_SYNC => self.syncs = ranges::flag(value)?,
+            REFRAIN_OPTION_CONTENT_BYTES_MAX => {
+                self.content_bytes_max = Some(ranges::bytes(value)?);
+            }
             REFRAIN_OPTION_LRZIP_CIPHER => {
                 self.lrzip_cipher = match i32::try_from(value) {
                     Ok(REFRAIN_LRZIP_AES256_GCM) => LrzipCipherChoice::Gcm,
@@ -146,25 +117,25 @@ impl Settings {
 
     /// Sets a `REFRAIN_OPTION_…` that is a text.
     pub(crate) fn set_text(&mut self, option: i32, value: &[u8]) -> Result<()> {
-        let path = || PathBuf::from(OsStr::from_bytes(value));
+        let path = || ranges::path(value).map(Some);
         let owned = || text(value).map(|value| Some(value.to_owned()));
         match option {
             REFRAIN_OPTION_CODEC => self.codec = Some(text(value)?.parse()?),
-            REFRAIN_OPTION_PASSWORD => self.password = Some(PasswordSource::from_bytes(value)),
+            REFRAIN_OPTION_PASSWORD => self.password = Some(ranges::password(value)?),
             REFRAIN_OPTION_IDENTITY => {
-                let keys = Identity::from_file_text(text(value)?).map_err(key_failure)?;
+                let keys = Identity::from_file_text(text(value)?).map_err(refused)?;
                 self.identities.extend(keys);
             }
             REFRAIN_OPTION_RECIPIENT => {
-                let key = text(value)?.parse().map_err(key_failure)?;
+                let key = text(value)?.parse().map_err(refused)?;
                 self.recipients.push(key);
             }
-            REFRAIN_OPTION_TEMPORARY_DIRECTORY => self.temporary = Some(path()),
+            REFRAIN_OPTION_TEMPORARY_DIRECTORY => self.temporary = path()?,
             REFRAIN_OPTION_LRZIP_BACK_END => self.lrzip_back_end = text(value)?.parse()?,
-            REFRAIN_OPTION_CERTIFICATES => self.certificates = Some(path()),
-            REFRAIN_OPTION_MEMBER_NAME => self.member_name = Some(value.to_vec()),
+            REFRAIN_OPTION_CERTIFICATES => self.certificates = path()?,
+            REFRAIN_OPTION_MEMBER_NAME => self.member_name = Some(ranges::member_name(value)?),
             REFRAIN_OPTION_RECOVERY => self.recovery = Some(text(value)?.parse()?),
-            REFRAIN_OPTION_S3_ENDPOINT => self.store.endpoint = owned()?,
+            REFRAIN_OPTION_S3_ENDPOINT => self.store.endpoint = Some(ranges::endpoint(value)?),
             REFRAIN_OPTION_S3_REGION => self.store.region = owned()?,
             REFRAIN_OPTION_S3_ACCESS_KEY_ID => self.store.access_key_id = owned()?,
             REFRAIN_OPTION_S3_SECRET_ACCESS_KEY => self.store.secret_access_key = owned()?,

@@ -214,9 +214,17 @@ impl MemberStart {
         if self.is_sparse { HashKind::Sparse } else { HashKind::Plain }
     }
 
+    /// Checks a member's name.
+    ///
+    /// # Errors
+    /// It is too long, or has a zero byte.
+    pub fn check_name(name: &[u8]) -> Result<()> {
+        check_text("member name", name, NAME_BYTES_MAX)
+    }
+
     fn check(&self) -> Result<()> {
         check_range("start of a member", self.content_start, 0)?;
-        check_text("member name", &self.name, NAME_BYTES_MAX)?;
+        MemberStart::check_name(&self.name)?;
         if let Some(mode) = self.mode.filter(|&mode| mode > MODE_MAX) {
             return Err(FormatError::Value {
                 what: "mode of a member",

@@ -100,6 +100,20 @@ pub fn compress(
 }
 
 impl CompressOptions {
+    /// Checks the options without reading or writing anything. [`compress`](crate::compress()) does
+    /// the same first.
+    ///
+    /// # Errors
+    /// `Usage` for contradictory options, `Limit` for a memory budget that is too small for them,
+    /// or a reach that is too small for the blocks.
+    pub fn check(&self) -> Result<()> {
+        let block_bytes = Tuning::new(self)?.rules.block_bytes;
+        let reach = self.reach_bytes;
+        reach.map_or(Ok(()), |reach| {
+            epoch_bytes(self, reach, block_bytes).map(drop)
+        })
+    }
+
     /// How to make recovery data with these resources.
     pub(crate) fn with_recovery(&self, share: RecoveryShare) -> Result<RecoveryOptions> {
         Ok(RecoveryOptions {
@@ -355,21 +369,24 @@ fn reach(
             mebibytes(reach_max)
         )));
     }
-    let block_bytes = tuning.rules.block_bytes;
+    Ok(Reach {
+        reach_bytes: reach,
+        epoch_bytes: epoch_bytes(options, reach, tuning.rules.block_bytes)?,
+    })
+}
+
+/// The content bytes that fill an epoch, so that its own bytes are within the reach.
+fn epoch_bytes(options: &CompressOptions, reach: u64, block_bytes: u64) -> Result<u64> {
     let decoders_bytes = decoders_bytes_max(options);
     let reach_min = (block_bytes * 4).max(reach_bytes_min(block_bytes)) + decoders_bytes;
     let epoch_bytes = epoch_bytes_within(reach - decoders_bytes.min(reach), block_bytes)
         .filter(|_| reach >= reach_min);
-    let epoch_bytes = epoch_bytes.ok_or_else(|| {
+    epoch_bytes.ok_or_else(|| {
         Error::limit(format!(
             "a reach of {} is too small: with these blocks it must be at least {}",
             mebibytes(reach),
             mebibytes(reach_min)
         ))
-    })?;
-    Ok(Reach {
-        reach_bytes: reach,
-        epoch_bytes,
     })
 }
 

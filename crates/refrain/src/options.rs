@@ -241,6 +241,18 @@ impl PasswordSource {
         PasswordSource::new(move || Ok(password.clone()))
     }
 
+    /// Checks a password for a new archive. Making one does the same first.
+    ///
+    /// # Errors
+    /// `Usage` for an empty one.
+    pub fn check(password: &[u8]) -> Result<()> {
+        if password.is_empty() {
+            let text = "an empty password protects nothing";
+            return Err(Error::new(ErrorKind::Usage, text));
+        }
+        Ok(())
+    }
+
     /// The password.
     ///
     /// # Errors

@@ -39,17 +39,6 @@ pub(crate) const RUN_BYTES_MAX: u64 = 64 * MIB;
 /// Smallest memory budget that works, in bytes.
 pub const MEMORY_BYTES_MIN: u64 = 128 * MIB;
 
-impl CompressOptions {
-    /// Checks the options without reading or writing anything. [`compress`](crate::compress()) does
-    /// the same first.
-    ///
-    /// # Errors
-    /// `Usage` for contradictory options, `Limit` for a memory budget that is too small for them.
-    pub fn check(&self) -> Result<()> {
-        Tuning::new(self).map(drop)
-    }
-}
-
 impl Tuning {
     pub(crate) fn new(options: &CompressOptions) -> Result<Tuning> {
         let usage = |message: String| Error::new(ErrorKind::Usage, message);

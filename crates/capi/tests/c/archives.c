@@ -244,6 +244,27 @@ static void numbers(void) {
     CHECK(strcmp(refrain_error_name(REFRAIN_ERROR_DAMAGED), "damaged") == 0);
     CHECK(strcmp(refrain_error_name(-99), "unknown") == 0 && strlen(refrain_error_text(-5)) > 5);
     CHECK(refrain_message((void *)77, NULL, 0) == REFRAIN_ERROR_HANDLE);
+    char text[] = "before";
+    CHECK(refrain_message((void *)77, text, sizeof text) == REFRAIN_ERROR_HANDLE && text[0] == 0);
+}
+
+/* What no archive can have is refused when it is set. */
+static void options(void) {
+    refrain_options *options;
+    refrain_stream *stream;
+    CHECK(refrain_options_open(&options) == 0);
+    CHECK(refrain_options_set_number(options, REFRAIN_OPTION_MEMORY_BYTES, 1) == REFRAIN_ERROR_USAGE);
+    CHECK(refrain_options_set_number(options, REFRAIN_OPTION_BLOCK_BYTES, 65535) == REFRAIN_ERROR_USAGE);
+    CHECK(refrain_options_set_number(options, REFRAIN_OPTION_REACH_BYTES, 0) == REFRAIN_ERROR_USAGE);
+    CHECK(refrain_options_set_text(options, REFRAIN_OPTION_PASSWORD, "", 0) == REFRAIN_ERROR_USAGE);
+    CHECK(refrain_options_set_text(options, REFRAIN_OPTION_MEMBER_NAME, "a\0b", 3) == REFRAIN_ERROR_USAGE);
+    char text[100] = "";
+    CHECK(refrain_message(options, text, sizeof text) > 0 && strstr(text, "name") != NULL);
+    /* What contradicts another option, when both are used. */
+    CHECK(refrain_options_set_number(options, REFRAIN_OPTION_MEMORY_BYTES, 128 << 20) == 0);
+    CHECK(refrain_options_set_number(options, REFRAIN_OPTION_BLOCK_BYTES, 16 << 20) == 0);
+    CHECK(refrain_stream_open_compress(options, &stream) == REFRAIN_ERROR_LIMIT && stream == NULL);
+    CHECK(refrain_options_close(options) == 0);
 }
 
 /* Handles that are opened and closed again and again. */
@@ -273,6 +294,7 @@ int main(int count, char **arguments) {
     int is_short = count > 2;
     file_content = content(is_short ? 200000 : 2500000, 11);
     numbers();
+    options();
     make_tree();
     whole_files(is_short ? 0 : 40 << 20);
     if (!is_short) lrzip_and_descriptors(), passwords();

@@ -48,6 +48,16 @@ pub struct MemberInput {
     pub content: Content,
 }
 
+impl MemberInput {
+    /// Checks a name for a member. [`compress`](crate::compress()) does the same first.
+    ///
+    /// # Errors
+    /// `Usage` for a name that is too long or has a NUL byte.
+    pub fn check_name(name: &[u8]) -> Result<()> {
+        MemberStart::check_name(name).map_err(|error| Error::new(ErrorKind::Usage, error))
+    }
+}
+
 /// Where a member's bytes come from.
 pub enum Content {
     /// A source that can be read at any offset, and again: a file. Its size at the start of the run
@@ -306,6 +316,7 @@ impl PreparedMembers {
             modified,
             content,
         } = input;
+        MemberInput::check_name(&name)?;
         let label = String::from_utf8_lossy(&name).into_owned();
         let mut start = MemberStart {
             member_id: self.first_member + self.members.len() as u64,

@@ -92,9 +92,7 @@ pub(crate) fn new_slots(
 
 fn new_password(source: &PasswordSource) -> Result<Zeroizing<Vec<u8>>> {
     let password = Zeroizing::new(source.password()?);
-    if password.is_empty() {
-        return Err(usage("an empty password protects nothing"));
-    }
+    PasswordSource::check(&password)?;
     Ok(password)
 }
 
