@@ -549,7 +549,8 @@ int64_t refrain_archive_find_member(const refrain_archive *archive, const void *
 
 /* Reads up to size bytes at offset of the content of a member (a directory as a tar stream)
  * into buffer. Decodes the blocks of the range only, and keeps some for later calls. Returns the
- * number of bytes, less than size only at the end of the content, or an error.
+ * number of bytes, less than size only at the end of the content, or an error:
+ * REFRAIN_ERROR_NOT_FOUND if there is no such member.
  *
  * Requires: buffer has room for size bytes. */
 int64_t refrain_archive_pread(

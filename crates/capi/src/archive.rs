@@ -18,6 +18,16 @@ pub(crate) struct OpenArchive {
 }
 
 impl OpenArchive {
+    /// A number of the caller's, if there is such a member.
+    pub(crate) fn member_number(&self, member: u64) -> Result<usize> {
+        let count = self.archive.member_count();
+        let number = usize::try_from(member).ok();
+        number.filter(|number| *number < count).ok_or_else(|| {
+            let text = format!("there is no member {member}; there are {count}");
+            Failure::new(REFRAIN_ERROR_NOT_FOUND, text)
+        })
+    }
+
     /// The size of a member's content, which other formats do not state.
     fn member_bytes(&self, member: &Member) -> u64 {
         if matches!(self.dialect, Dialect::Foreign(_)) {

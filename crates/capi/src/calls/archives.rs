@@ -9,9 +9,8 @@ use std::ffi::{c_char, c_void};
 use crate::archive::{Listing, OpenFile, describe, find_member};
 use crate::boundary::{bytes, call, descriptor, fill, give, path, room};
 use crate::calls::options::settings;
-use crate::failure::{Failure, Result};
+use crate::failure::Failure;
 use crate::files::{open_descriptor, open_path};
-use crate::numbers::REFRAIN_ERROR_NOT_FOUND;
 use crate::open::{ARCHIVES, FILES, LISTINGS, with};
 use crate::types::{
     RefrainArchive, RefrainEntry, RefrainFile, RefrainInfo, RefrainListing, RefrainOptions,
@@ -111,7 +110,8 @@ pub unsafe extern "C" fn refrain_archive_find_member(
 
 /// Reads up to `size` bytes at `offset` of the content of a member (a directory as a tar stream)
 /// into `buffer`. Decodes the blocks of the range only, and keeps some for later calls. Returns the
-/// number of bytes, less than `size` only at the end of the content, or an error.
+/// number of bytes, less than `size` only at the end of the content, or an error:
+/// REFRAIN_ERROR_NOT_FOUND if there is no such member.
 ///
 /// # Safety
 /// `buffer` has room for `size` bytes.
@@ -127,10 +127,8 @@ pub unsafe extern "C" fn refrain_archive_pread(
         with(&ARCHIVES, archive.addr(), |archive| {
             // SAFETY: the caller promises it.
             let buffer = unsafe { room(buffer, size, "the buffer") }?;
-            let read = archive
-                .archive
-                .read_at(member_number(member)?, offset, buffer)?;
-            Ok(read as i64)
+            let member = archive.member_number(member)?;
+            Ok(archive.archive.read_at(member, offset, buffer)? as i64)
         })
     })
 }
@@ -161,7 +159,7 @@ pub unsafe extern "C" fn refrain_file_open(
             unsafe {
                 give(file, || {
                     let entry_path = bytes(entry_path, size, "the path")?;
-                    let member = member_number(member)?;
+                    let member = archive.member_number(member)?;
                     FILES.open(OpenFile::open(archive, member, entry_path)?)
                 })
             }
@@ -252,12 +250,4 @@ pub unsafe extern "C" fn refrain_listing_next(
 #[unsafe(no_mangle)]
 pub extern "C" fn refrain_listing_close(listing: *mut RefrainListing) -> i32 {
     call(|| LISTINGS.close(listing.addr()).map(|_| 0))
-}
-
-fn member_number(member: u64) -> Result<usize> {
-    let no_such = |_| {
-        let text = format!("there is no member {member}");
-        Failure::new(REFRAIN_ERROR_NOT_FOUND, text)
-    };
-    usize::try_from(member).map_err(no_such)
 }

@@ -178,13 +178,17 @@ static void ranges(void) {
     CHECK(refrain_archive_pread(archive, 0, &byte, 1, UINT64_MAX) == 0);
     CHECK(refrain_archive_pread(archive, 0, NULL, 0, 0) == 0);
     CHECK(refrain_archive_pread(archive, 0, NULL, 1, 0) == REFRAIN_ERROR_USAGE);
-    CHECK(refrain_archive_pread(archive, 1, &byte, 1, 0) == REFRAIN_ERROR_USAGE);
+    CHECK(refrain_archive_pread(archive, 1, &byte, 1, 0) == REFRAIN_ERROR_NOT_FOUND);
     CHECK(refrain_archive_pread((refrain_archive *)file, 0, &byte, 1, 0) == REFRAIN_ERROR_HANDLE);
     CHECK(refrain_archive_member_count(archive) == 1);
     CHECK(refrain_archive_find_member(archive, "a", 1) == 0);
     CHECK(refrain_archive_find_member(archive, "b", 1) == REFRAIN_ERROR_NOT_FOUND);
     refrain_file *none = (refrain_file *)1;
     CHECK(refrain_file_open(tree, 0, "absent", 6, &none) == REFRAIN_ERROR_NOT_FOUND && none == NULL);
+    CHECK(refrain_file_open(tree, 9, "a", 1, &none) == REFRAIN_ERROR_NOT_FOUND);
+    CHECK(refrain_file_open(tree, 1, "", 0, &none) == REFRAIN_ERROR_NOT_FOUND);
+    CHECK(refrain_archive_pread(tree, 99, NULL, 0, 0) == REFRAIN_ERROR_NOT_FOUND);
+    CHECK(refrain_archive_pread(tree, UINT64_MAX, NULL, 0, 0) == REFRAIN_ERROR_NOT_FOUND);
     CHECK(refrain_file_open(tree, 0, "sub", 3, &none) == REFRAIN_ERROR_USAGE);
     CHECK(refrain_file_open(archive, 0, NULL, 0, &none) == 0);
     CHECK(refrain_file_size(none) == (int64_t)file_content.size && refrain_file_close(none) == 0);
