@@ -2,6 +2,7 @@
 
 #![allow(clippy::expect_used, clippy::panic)]
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -37,10 +38,21 @@ fn installed() -> TempDir {
 
 /// What programs are linked with.
 const SHARED: [&str; 2] = ["-lrefrain", "-lpthread"];
-const STATIC: [&str; 5] = ["-l:librefrain.a", "-lpthread", "-ldl", "-lm", "-lgcc_s"];
+
+/// What programs with the static library are linked with, as pkg-config would say.
+fn static_libraries(directory: &Path) -> Vec<String> {
+    let path = directory.join("usr/lib/pkgconfig/refrain.pc");
+    let text = fs::read_to_string(path).expect("installed");
+    let (_, rest) = text.split_once("Libs.private: ").expect("libraries");
+    let libraries = rest.lines().next().unwrap_or_default();
+    let libraries = ["-l:librefrain.a"]
+        .into_iter()
+        .chain(libraries.split_whitespace());
+    libraries.map(str::to_owned).collect()
+}
 
 /// Compiles a program, with every warning an error.
-fn compiled(source: &Path, directory: &Path, libraries: &[&str]) -> PathBuf {
+fn compiled(source: &Path, directory: &Path, libraries: &[impl AsRef<OsStr>]) -> PathBuf {
     let program = directory.join("program");
     let compiler = Command::new("cc")
         .args([
@@ -102,32 +114,42 @@ fn nothing_is_lost() {
     let mut valgrind = Command::new("valgrind");
     valgrind.args(["-q", "--error-exitcode=9", "--leak-check=full"]);
     valgrind.args([
-        "--errors-for-leak-kinds=definite",
+        "--errors-for-leak-kinds=definite,indirect",
         "--show-leak-kinds=definite",
     ]);
     valgrind.args(["--trace-children=no", "--child-silent-after-fork=yes"]);
     run(valgrind.arg(program).arg(directory.path()).arg("200"));
 }
 
-/// The example of the documentation does what it says.
+/// The example of the documentation does what it says, of a file and of a tar file, however it is
+/// linked.
 #[test]
 fn the_example_of_the_documentation() {
     let text = fs::read_to_string(crate_path("../../docs/c-library.md")).expect("the document");
     let (_, rest) = text.split_once("```c\n").expect("an example in C");
     let (example, _) = rest.split_once("```").expect("the end of the example");
-    for libraries in [&SHARED[..], &STATIC[..]] {
-        let directory = installed();
-        let source = directory.path().join("example.c");
-        fs::write(&source, example).expect("room for the example");
-        let program = compiled(&source, directory.path(), libraries);
-        let lines = "one line\n".repeat(200_000);
-        fs::write(directory.path().join("lines"), &lines).expect("room for the input");
-        let mut program = Command::new(program);
-        let printed = run(program.current_dir(directory.path()).arg("lines"));
-        let archive = fs::metadata(directory.path().join("archive.rfn")).expect("an archive");
-        let expected = format!("1800000 -> {} bytes\nstdin: 1800000 bytes, ", archive.len());
-        assert!(printed.starts_with(&expected), "{printed}");
-        assert!(printed.ends_with("begins with \"one line\"\n"), "{printed}");
+    let directory = installed();
+    let at = directory.path();
+    let source = at.join("example.c");
+    fs::write(&source, example).expect("room for the example");
+    fs::write(at.join("lines"), "one line\n".repeat(200_000)).expect("room for the input");
+    let mut tar = Command::new("tar");
+    run(tar.current_dir(at).args(["-cf", "lines.tar", "lines"]));
+    let libraries = static_libraries(at);
+    let without_loader = [&["-static".to_owned()], &libraries[..]].concat();
+    let shared = SHARED.map(str::to_owned).to_vec();
+    for libraries in [shared, libraries, without_loader] {
+        let program = compiled(&source, at, &libraries);
+        let printed = run(Command::new(&program).current_dir(at).arg("lines"));
+        let archive = fs::metadata(at.join("archive.rfn")).expect("an archive");
+        let expected = format!(
+            "1800000 -> {} bytes\nstdin: 1800000 bytes, begins with \"one line\"\n",
+            archive.len()
+        );
+        assert_eq!(printed, expected);
+        let printed = run(Command::new(&program).current_dir(at).arg("lines.tar"));
+        let expected = "\nlines: 1800000 bytes, begins with \"one line\"\n";
+        assert!(printed.ends_with(expected), "{printed}");
     }
 }
 
