@@ -55,7 +55,8 @@ extern "C" {
  * message names the first. */
 #define REFRAIN_WITH_EXCEPTIONS 4
 
-/* The call is invalid: a NULL pointer, contradictory options, a stream that has ended. */
+/* The call is invalid: a NULL pointer, contradictory options, a stream that has ended; or the
+ * password or key that an archive needs is missing or wrong. */
 #define REFRAIN_ERROR_USAGE (-1)
 
 /* The input is damaged, truncated or forged. */
@@ -438,7 +439,11 @@ int32_t refrain_stream_open_decompress(const refrain_options *options, refrain_s
  * Returns 0 when what the directive asks for is done: the archive is complete, or all of it was
  * decompressed and proved right. A result above 0 says that there is more to do, and that at least
  * the result minus 1 bytes of output wait. A result below 0 is an error, which the stream keeps,
- * except for REFRAIN_ERROR_USAGE; what was written before damage was proved right.
+ * except for REFRAIN_ERROR_USAGE; what was written before damage was proved right. It may end well
+ * before the damage, and of an archive that is cut off be nothing.
+ *
+ * With REFRAIN_CONTINUE the result is above 0 until a decompressed stream has ended, also if
+ * nothing waits: the pos of the input says how much of it was read.
  *
  * The library buffers some megabytes. A call waits only if neither input nor output can move; with
  * REFRAIN_CONTINUE often neither the input is written nor the output that will come of it.
@@ -478,6 +483,10 @@ int32_t refrain_compress_file(
  * that path, under its name. Waits until it is done. summary may be NULL. Returns REFRAIN_OK,
  * REFRAIN_WITH_EXCEPTIONS or an error.
  *
+ * Of a damaged archive each member appears complete or not at all: of a directory with a damaged
+ * file nothing, and of several members not always those without damage. Of an archive that is cut
+ * off nothing appears.
+ *
  * Requires: The paths end with a NUL byte; summary has as many bytes as it says. */
 int32_t refrain_decompress_file(
     const char *input,
@@ -508,6 +517,9 @@ int32_t refrain_compress_descriptor(
  * refrain_stream_open_decompress does. Both stay open; their positions afterwards are not stated.
  * summary may be NULL.
  *
+ * Of a damaged archive the output keeps what was proved right before the damage, which from a pipe
+ * is less than from a file; of one that is cut off it may keep nothing.
+ *
  * Requires: The descriptors stay open during the call; summary has as many bytes as it says. */
 int32_t refrain_decompress_descriptor(
     int32_t input,
@@ -516,7 +528,8 @@ int32_t refrain_decompress_descriptor(
     refrain_summary *summary);
 
 /* Opens an archive at a path or URL (https://, http://, s3://BUCKET/KEY). Reads its end, not
- * its content. Close it with refrain_archive_close.
+ * its content, so that one that is cut off is REFRAIN_ERROR_DAMAGED. Close it with
+ * refrain_archive_close.
  *
  * Requires: The path ends with a NUL byte. archive can be written; it becomes NULL if the call fails. */
 int32_t refrain_archive_open(
@@ -564,7 +577,9 @@ int64_t refrain_archive_pread(
 int32_t refrain_archive_close(refrain_archive *archive);
 
 /* Opens a file in a member that is a directory or a tar stream, by its path of size bytes there
- * (hard links are followed), or with an empty path the whole member. Close it with
+ * (hard links are followed), or with an empty path the whole member. The path has to be, byte for
+ * byte, one that a listing has: REFRAIN_ERROR_NOT_FOUND if there is none, or no such member.
+ * Directories, symbolic links and special files are REFRAIN_ERROR_USAGE. Close it with
  * refrain_file_close.
  *
  * Requires: entry_path has size bytes. file can be written; it becomes NULL if the call fails. */

@@ -6,7 +6,8 @@ pub const REFRAIN_OK: i32 = 0;
 /// message names the first.
 pub const REFRAIN_WITH_EXCEPTIONS: i32 = 4;
 
-/// The call is invalid: a NULL pointer, contradictory options, a stream that has ended.
+/// The call is invalid: a NULL pointer, contradictory options, a stream that has ended; or the
+/// password or key that an archive needs is missing or wrong.
 pub const REFRAIN_ERROR_USAGE: i32 = -1;
 /// The input is damaged, truncated or forged.
 pub const REFRAIN_ERROR_DAMAGED: i32 = -2;

@@ -17,7 +17,8 @@ use crate::types::{
 };
 
 /// Opens an archive at a path or URL (`https://`, `http://`, `s3://BUCKET/KEY`). Reads its end, not
-/// its content. Close it with refrain_archive_close.
+/// its content, so that one that is cut off is REFRAIN_ERROR_DAMAGED. Close it with
+/// refrain_archive_close.
 ///
 /// # Safety
 /// The path ends with a NUL byte. `archive` can be written; it becomes NULL if the call fails.
@@ -140,7 +141,9 @@ pub extern "C" fn refrain_archive_close(archive: *mut RefrainArchive) -> i32 {
 }
 
 /// Opens a file in a member that is a directory or a tar stream, by its path of `size` bytes there
-/// (hard links are followed), or with an empty path the whole member. Close it with
+/// (hard links are followed), or with an empty path the whole member. The path has to be, byte for
+/// byte, one that a listing has: REFRAIN_ERROR_NOT_FOUND if there is none, or no such member.
+/// Directories, symbolic links and special files are REFRAIN_ERROR_USAGE. Close it with
 /// refrain_file_close.
 ///
 /// # Safety

@@ -41,6 +41,10 @@ pub unsafe extern "C" fn refrain_compress_file(
 /// that path, under its name. Waits until it is done. `summary` may be NULL. Returns REFRAIN_OK,
 /// REFRAIN_WITH_EXCEPTIONS or an error.
 ///
+/// Of a damaged archive each member appears complete or not at all: of a directory with a damaged
+/// file nothing, and of several members not always those without damage. Of an archive that is cut
+/// off nothing appears.
+///
 /// # Safety
 /// The paths end with a NUL byte; `summary` has as many bytes as it says.
 #[unsafe(no_mangle)]
@@ -103,6 +107,9 @@ pub unsafe extern "C" fn refrain_compress_descriptor(
 /// Decompresses what a descriptor has from its position on into another one, as
 /// refrain_stream_open_decompress does. Both stay open; their positions afterwards are not stated.
 /// `summary` may be NULL.
+///
+/// Of a damaged archive the output keeps what was proved right before the damage, which from a pipe
+/// is less than from a file; of one that is cut off it may keep nothing.
 ///
 /// # Safety
 /// The descriptors stay open during the call; `summary` has as many bytes as it says.

@@ -55,7 +55,11 @@ fn open(direction: Direction, options: *const RefrainOptions) -> Result<usize> {
 /// Returns 0 when what the directive asks for is done: the archive is complete, or all of it was
 /// decompressed and proved right. A result above 0 says that there is more to do, and that at least
 /// the result minus 1 bytes of output wait. A result below 0 is an error, which the stream keeps,
-/// except for REFRAIN_ERROR_USAGE; what was written before damage was proved right.
+/// except for REFRAIN_ERROR_USAGE; what was written before damage was proved right. It may end well
+/// before the damage, and of an archive that is cut off be nothing.
+///
+/// With REFRAIN_CONTINUE the result is above 0 until a decompressed stream has ended, also if
+/// nothing waits: the pos of the input says how much of it was read.
 ///
 /// The library buffers some megabytes. A call waits only if neither input nor output can move; with
 /// REFRAIN_CONTINUE often neither the input is written nor the output that will come of it.
