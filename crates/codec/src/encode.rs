@@ -318,9 +318,13 @@ fn run_codecs(
             }
             // Whether there is memory must not decide the bytes: the caller may wait for some.
             Err(error @ (Error::Setting { .. } | Error::OutOfMemory { .. })) => return Err(error),
-            Err(_) => {
+            Err(error) => {
                 out.truncate(start);
-                fallback = fallback.or(Some(FallbackReason::CodecFailed));
+                let reason = match error {
+                    Error::NoRoom { .. } => FallbackReason::NotSmaller,
+                    _ => FallbackReason::CodecFailed,
+                };
+                fallback = fallback.or(Some(reason));
             }
         }
     }

@@ -1,6 +1,7 @@
 //! The errors of this crate, with the values that matter in the message.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 
 use crate::id::{CodecId, PLUGIN_FILTERS};
 
@@ -17,10 +18,29 @@ pub enum Error {
     UnsupportedNamedCodec([u8; 16]),
     /// This build does not support the filter.
     UnsupportedFilter(u8),
-    /// A plug-in has a number or name that no plug-in can have, or that another codec has.
-    PluginNumber(CodecId),
-    /// As `PluginNumber`, for a filter.
-    PluginFilterNumber(u8),
+    /// A plug-in has a number that none of its kind can have.
+    PluginNumber {
+        /// What it has.
+        kind: PluginKind,
+        /// The number.
+        number: u32,
+    },
+    /// Another plug-in has the number of a plug-in.
+    PluginNumberTaken {
+        /// What both have.
+        kind: PluginKind,
+        /// The number.
+        number: u32,
+        /// The name of the other.
+        by: &'static str,
+    },
+    /// Another codec or filter, of this build or of a plug-in, has the name of a plug-in.
+    PluginNameTaken {
+        /// What both are.
+        kind: PluginKind,
+        /// The name.
+        name: &'static str,
+    },
     /// A setting is out of the range that the codec accepts.
     Setting {
         /// The codec.
@@ -89,6 +109,11 @@ pub enum Error {
         /// The message of the library.
         cause: &'static str,
     },
+    /// The data would not be smaller than the raw bytes.
+    NoRoom {
+        /// The codec.
+        codec: CodecId,
+    },
     /// The filter of a plug-in failed.
     FilterFailed {
         /// Its number.
@@ -100,6 +125,39 @@ pub enum Error {
     },
 }
 
+/// What a plug-in has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PluginKind {
+    /// A codec.
+    Codec,
+    /// A filter.
+    Filter,
+}
+
+impl PluginKind {
+    /// The numbers that it may have.
+    #[must_use]
+    pub fn numbers(self) -> RangeInclusive<u32> {
+        let (first, last) = match self {
+            Self::Codec => (*CodecId::PLUGINS.start(), *CodecId::PLUGINS.end()),
+            Self::Filter => (
+                u16::from(*PLUGIN_FILTERS.start()),
+                u16::from(*PLUGIN_FILTERS.end()),
+            ),
+        };
+        first.into()..=last.into()
+    }
+}
+
+impl fmt::Display for PluginKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Codec => "codec",
+            Self::Filter => "filter",
+        })
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -109,21 +167,23 @@ impl fmt::Display for Error {
                 write_uuid(uuid, f)
             }
             Self::UnsupportedFilter(id) => write!(f, "this build does not support filter {id}"),
-            Self::PluginNumber(id) => write!(
+            Self::PluginNumber { kind, number } => {
+                let numbers = kind.numbers();
+                write!(
+                    f,
+                    "its number {number} is not one for {kind}s of plug-ins: those are {} to {}",
+                    numbers.start(),
+                    numbers.end()
+                )
+            }
+            Self::PluginNumberTaken { kind, number, by } => write!(
                 f,
-                "the plug-in's number {} or its name is another codec's, or not one for plug-ins \
-                 ({} to {})",
-                id.0,
-                CodecId::PLUGINS.start(),
-                CodecId::PLUGINS.end()
+                "its number {number} is that of the plug-in '{by}', which is loaded: two {kind}s \
+                 with one number cannot be"
             ),
-            Self::PluginFilterNumber(id) => write!(
-                f,
-                "the plug-in's number {id} or its name is another filter's, or not one for \
-                 plug-ins ({} to {})",
-                PLUGIN_FILTERS.start(),
-                PLUGIN_FILTERS.end()
-            ),
+            Self::PluginNameTaken { kind, name } => {
+                write!(f, "its name '{name}' is another {kind}'s")
+            }
             Self::Setting {
                 codec,
                 name,
@@ -167,6 +227,7 @@ impl fmt::Display for Error {
                 wanted_bytes,
             } => write!(f, "{codec}: cannot allocate about {wanted_bytes} bytes"),
             Self::Encoder { codec, cause } => write!(f, "{codec}: cannot compress: {cause}"),
+            Self::NoRoom { codec } => write!(f, "{codec}: does not make the bytes smaller"),
             Self::FilterFailed { id, name, cause } => write!(f, "filter {id} '{name}': {cause}"),
         }
     }

@@ -64,10 +64,12 @@ pub use decode::{decode, decode_damaged, decode_into, decode_memory_bytes, decod
 pub use description::{BlockDescription, FallbackReason, UntrustedBlockDescription};
 #[cfg(not(target_family = "wasm"))]
 pub use encode::{encode_block, encode_memory_bytes, fits_memory, looks_incompressible};
-pub use error::{Error, Result};
+pub use error::{Error, PluginKind, Result};
 pub use filter::arm64_decode_at;
 pub use filter::chain::{FilterChain, MAX_FILTERS};
-pub use filter::expression::{FilterTextError, filter_name, register_plugin_filter};
+pub use filter::expression::{
+    FilterTextError, check_plugin_filter, filter_name, register_plugin_filter,
+};
 pub use filter::plugin::{FilterDescription, PluginFilter};
 pub use filter::step::FilterStep;
 pub use host::Host;
@@ -81,7 +83,7 @@ pub use plan::{BlockPlan, FilterPlan, Rivals, TunedCodec};
 pub use raw_length::MAX_RAW_LENGTH_BYTES;
 #[cfg(not(target_family = "wasm"))]
 pub use registry::{
-    by_id, by_name, codecs, is_slow_to_decode, plugins, register_plugin, supported,
+    by_id, by_name, check_plugin, codecs, is_slow_to_decode, plugins, register_plugin, supported,
 };
 pub use settings::Settings;
 pub use workspace::Workspace;

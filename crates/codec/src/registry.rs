@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::OnceLock;
 
-use crate::codec::Codec;
+use crate::codec::{Codec, CodecDescription};
 use crate::codecs::bwt::{BWT, BWT2};
 use crate::codecs::bzip2::Bzip2;
 use crate::codecs::cm::Cm;
@@ -14,7 +14,7 @@ use crate::codecs::lzma::Lzma;
 use crate::codecs::none::Stored;
 use crate::codecs::ppmd::Ppmd;
 use crate::codecs::zstd::Zstd;
-use crate::error::{Error, Result};
+use crate::error::{Error, PluginKind, Result};
 use crate::id::CodecId;
 use crate::params::wrong_length;
 
@@ -32,16 +32,35 @@ static PLUGINS: [OnceLock<&'static dyn Codec>; PLUGINS_MAX] =
 /// Adds the codec of a plug-in, for the rest of the process.
 ///
 /// # Errors
-/// `PluginNumber` if its number is not one for plug-ins, or number or name belong to another codec.
+/// As [`check_plugin`].
 pub fn register_plugin(codec: &'static dyn Codec) -> Result<()> {
-    let description = codec.describe();
-    let id = description.id;
-    let is_taken = by_name(description.name).is_some();
-    let slot = plugin_slot(id).filter(|_| !is_taken);
-    let set = slot.map(|slot| slot.set(codec));
-    match set {
-        Some(Ok(())) => Ok(()),
-        _ => Err(Error::PluginNumber(id)),
+    let CodecDescription { id, name, .. } = codec.describe();
+    let slot = free_slot(id, name)?;
+    // Another thread may have been quicker.
+    slot.set(codec).or_else(|_| free_slot(id, name).map(drop))
+}
+
+/// Checks that a plug-in's codec with this number and name can be added.
+///
+/// # Errors
+/// `PluginNumber`, `PluginNumberTaken`, `PluginNameTaken`.
+pub fn check_plugin(id: CodecId, name: &str) -> Result<()> {
+    free_slot(id, name).map(drop)
+}
+
+fn free_slot(id: CodecId, name: &str) -> Result<&'static OnceLock<&'static dyn Codec>> {
+    let (kind, number) = (PluginKind::Codec, u32::from(id.0));
+    let slot = plugin_slot(id).ok_or(Error::PluginNumber { kind, number })?;
+    if let Some(other) = slot.get() {
+        let by = other.describe().name;
+        return Err(Error::PluginNumberTaken { kind, number, by });
+    }
+    match by_name(name) {
+        Some(other) => Err(Error::PluginNameTaken {
+            kind,
+            name: other.describe().name,
+        }),
+        None => Ok(slot),
     }
 }
 

@@ -29,6 +29,7 @@ extern "C" {
 /* What functions return instead of a length. */
 #define REFRAIN_PLUGIN_FAILED (-1)
 #define REFRAIN_PLUGIN_DAMAGED (-2)
+#define REFRAIN_PLUGIN_NO_ROOM (-3)
 
 typedef struct refrain_plugin_description {
     /* REFRAIN_PLUGIN_ABI. */
@@ -37,16 +38,21 @@ typedef struct refrain_plugin_description {
     uint32_t number;
     /* Its name: 1 to 31 of a to z, 0 to 9, - and _, and a zero. */
     const char *name;
-    /* The memory that each function needs at most for any block, in bytes, without the buffers. */
+    /* The memory that each function needs at most for any block, in bytes, without the buffers: at
+     * most 2^40. A codec that states more than there is for a block is not used for it. */
     uint64_t encode_memory_bytes;
     uint64_t decode_memory_bytes;
     /* Encodes 1 to 2^30 raw bytes at a level from 1 (fast) to 9 (dense). Returns the length of the
-     * data, 1 to out_bytes, or a negative number if it does not fit or cannot be made; Refrain then
-     * uses another codec. The same bytes and level must always give the same data. */
+     * data, 1 to out_bytes, or a negative number: Refrain then uses another codec. That is
+     * REFRAIN_PLUGIN_NO_ROOM if the data does not fit, which is usual and not reported, and
+     * REFRAIN_PLUGIN_FAILED if it cannot be made. The same bytes and level must always give the same
+     * data. */
     int64_t (*encode)(const uint8_t *raw, size_t raw_bytes, uint8_t *out, size_t out_bytes,
                       int32_t level);
-    /* Decodes data, which may be anything, into exactly out_bytes. Returns out_bytes, or a negative
-     * number if the data is damaged. */
+    /* Decodes data, which may be anything, into exactly out_bytes. Returns out_bytes, or
+     * REFRAIN_PLUGIN_DAMAGED (or another negative number) if the data is damaged. Data of n raw bytes
+     * must be refused for every other out_bytes: the decoder has to notice that data ends too early,
+     * or goes on behind the last byte. */
     int64_t (*decode)(const uint8_t *data, size_t data_bytes, uint8_t *out, size_t out_bytes);
 } refrain_plugin_description;
 
@@ -62,14 +68,15 @@ typedef struct refrain_filter_plugin_description {
     /* The parameters that it may be given, of 0 to 255. Without any, both are 0. */
     uint32_t parameter_min;
     uint32_t parameter_max;
-    /* The memory that either function needs at most for any block, in bytes, without the bytes. */
+    /* The memory that either function needs at most for any block, in bytes, without the bytes: as
+     * that of a codec. */
     uint64_t memory_bytes;
     /* Changes 1 to 2^30 bytes in place, so that a codec makes less of them. Returns their number, or
-     * a negative number if it cannot; Refrain then uses no filter. The same bytes and parameter must
-     * always give the same bytes. */
+     * REFRAIN_PLUGIN_FAILED (or another negative number) if it cannot; Refrain then uses no filter.
+     * The same bytes and parameter must always give the same bytes. */
     int64_t (*encode)(uint8_t *bytes, size_t bytes_count, uint32_t parameter);
-    /* Undoes that in place. The bytes may be anything. Returns their number, or a negative number if
-     * they are damaged. */
+    /* Undoes that in place. The bytes may be anything. Returns their number, or
+     * REFRAIN_PLUGIN_DAMAGED (or another negative number) if they are damaged. */
     int64_t (*decode)(uint8_t *bytes, size_t bytes_count, uint32_t parameter);
 } refrain_filter_plugin_description;
 

@@ -16,6 +16,15 @@ pub(crate) const CODEC_ENTRY: &str = "refrain_plugin";
 /// The name of the function that a library with a filter exports.
 pub(crate) const FILTER_ENTRY: &str = "refrain_filter_plugin";
 
+/// What `encode` of a codec returns if the data does not fit.
+pub const NO_ROOM: i64 = -3;
+
+/// The longest name, in bytes. That of the format.
+pub(crate) const NAME_BYTES_MAX: usize = 31;
+
+/// The most memory that a description may state, in bytes: more is a mistake.
+pub const MEMORY_BYTES_MAX: u64 = 1 << 40;
+
 /// Encodes: raw bytes, room for the data, level.
 pub type EncodeFn = unsafe extern "C" fn(*const u8, usize, *mut u8, usize, i32) -> i64;
 

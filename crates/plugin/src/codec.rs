@@ -5,6 +5,7 @@ use refrain_codec::{
     Workspace,
 };
 
+use crate::abi::NO_ROOM;
 use crate::current::{Current, kept};
 use crate::library::LoadedCodec;
 
@@ -93,6 +94,9 @@ impl CodecPlugin {
         }
         out.resize(start + raw.len(), 0);
         let length = loaded.encode(raw, &mut out[start..], level);
+        if length == NO_ROOM {
+            return Err(CodecError::NoRoom { codec: self.id });
+        }
         let length = usize::try_from(length);
         let length = length.map_err(|_| self.refused("the plug-in does not encode it"))?;
         if length == 0 || length > raw.len() {

@@ -24,7 +24,7 @@ mod filter;
 mod library;
 mod plugin;
 
-pub use abi::{ABI, Description, FilterDescription, HEADER};
+pub use abi::{ABI, Description, FilterDescription, HEADER, MEMORY_BYTES_MAX, NO_ROOM};
 pub use check::{Checked, Kind, check};
 pub use error::Error;
 pub use plugin::Plugin;

@@ -7,18 +7,17 @@
 
 use std::ffi::{CStr, c_char};
 use std::fs::File;
-use std::io;
+use std::io::{self, Read, Write};
 use std::ops::RangeInclusive;
 use std::path::Path;
 
+use refrain_codec::{CodecId, PluginKind, check_plugin, check_plugin_filter};
+
 use crate::abi::{
     ABI, CODEC_ENTRY, CodecEntryFn, DecodeFn, Description, EncodeFn, FILTER_ENTRY,
-    FilterDescription, FilterEntryFn, FilterFn,
+    FilterDescription, FilterEntryFn, FilterFn, MEMORY_BYTES_MAX, NAME_BYTES_MAX,
 };
 use crate::error::Error;
-
-/// The longest name, in bytes. That of the format.
-const NAME_BYTES_MAX: usize = 31;
 
 /// A loaded library.
 #[derive(Debug)]
@@ -58,15 +57,14 @@ impl Loaded {
     /// not taken for the old one.
     ///
     /// # Errors
-    /// `Io`, `Load`, `Version`, `Description`.
+    /// `Io`, `Temporary`, `Load`, `Version`, `Description`, `Number`, `Name`, `Memory`.
     pub(crate) fn open(path: &Path) -> Result<Loaded, Error> {
-        let mut copy = tempfile::Builder::new()
-            .prefix("refrain-plugin-")
-            .tempfile()?;
-        io::copy(&mut File::open(path)?, copy.as_file_mut())?;
-        let copy = copy.into_temp_path();
+        let copy = copied(path)?;
+        // The user knows nothing of the copy.
+        let copied_to = format!("{}: ", copy.display());
+        let in_folder = format!("its copy in {}: ", std::env::temp_dir().display());
         let failed = |error: libloading::Error| Error::Load {
-            cause: error.to_string(),
+            cause: error.to_string().replace(&copied_to, &in_folder),
         };
         // SAFETY: the initializers of the library run, which the user has named.
         let library = unsafe { libloading::Library::new(&copy) }.map_err(failed)?;
@@ -97,16 +95,30 @@ impl Loaded {
     }
 }
 
+impl Loaded {
+    /// Checks that nothing else has the number or the name, before it is added.
+    ///
+    /// # Errors
+    /// `Taken`.
+    pub(crate) fn check_free(&self) -> Result<(), Error> {
+        let checked = match self {
+            Loaded::Codec(codec) => check_plugin(CodecId(codec.number), &codec.name),
+            Loaded::Filter(filter) => check_plugin_filter(filter.number, &filter.name),
+        };
+        checked.map_err(Error::Taken)
+    }
+}
+
 impl LoadedCodec {
     fn new(description: &Description, library: libloading::Library) -> Result<Self, Error> {
         let (Some(encode), Some(decode)) = (description.encode, description.decode) else {
             return Err(invalid("a function is missing"));
         };
         Ok(LoadedCodec {
-            number: u16::try_from(description.number).map_err(|_| invalid(WRONG_NUMBER))?,
+            number: number(PluginKind::Codec, description.number)?,
             name: name_at(description.name)?,
-            encode_memory_bytes: description.encode_memory_bytes,
-            decode_memory_bytes: description.decode_memory_bytes,
+            encode_memory_bytes: memory(description.encode_memory_bytes)?,
+            decode_memory_bytes: memory(description.decode_memory_bytes)?,
             encode,
             decode,
             _library: library,
@@ -141,10 +153,10 @@ impl LoadedFilter {
             return Err(invalid("its last parameter is before the first"));
         }
         Ok(LoadedFilter {
-            number: u8::try_from(description.number).map_err(|_| invalid(WRONG_NUMBER))?,
+            number: number(PluginKind::Filter, description.number)?,
             name: name_at(description.name)?,
             parameters: first..=last,
-            memory_bytes: description.memory_bytes,
+            memory_bytes: memory(description.memory_bytes)?,
             encode,
             decode,
             _library: library,
@@ -163,8 +175,6 @@ impl LoadedFilter {
         unsafe { (self.decode)(bytes.as_mut_ptr(), bytes.len(), parameter.into()) }
     }
 }
-
-pub(crate) const WRONG_NUMBER: &str = "its number is not one for plug-ins";
 
 fn invalid(cause: &'static str) -> Error {
     Error::Description { cause }
@@ -188,16 +198,46 @@ unsafe fn described<D: Copy>(found: *const D, abi: fn(&D) -> u32) -> Result<D, E
     }
 }
 
+/// The number, if it is one for plug-ins of this kind, which have numbers of type `N`.
+fn number<N: TryFrom<u32>>(kind: PluginKind, number: u32) -> Result<N, Error> {
+    let is_valid = kind.numbers().contains(&number);
+    let valid = N::try_from(number).ok().filter(|_| is_valid);
+    valid.ok_or(Error::Number { kind, number })
+}
+
+/// The memory that a description states, if there can be so much.
+fn memory(bytes: u64) -> Result<u64, Error> {
+    if bytes <= MEMORY_BYTES_MAX { Ok(bytes) } else { Err(Error::Memory { bytes }) }
+}
+
 /// The name, if it is valid.
 fn name_at(name: *const c_char) -> Result<String, Error> {
-    let wrong = || invalid("its name is not one for plug-ins");
     if name.is_null() {
-        return Err(wrong());
+        return Err(invalid("it has no name"));
     }
     // SAFETY: not NULL, and the header requires a zero at the end.
     let name = unsafe { CStr::from_ptr(name) };
-    let name = name.to_str().map_err(|_| wrong())?;
+    let name = name.to_string_lossy().into_owned();
     let is_usual = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_');
     let is_valid = (1..=NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(is_usual);
-    is_valid.then(|| name.to_owned()).ok_or_else(wrong)
+    if is_valid { Ok(name) } else { Err(Error::Name { name }) }
+}
+
+/// A private copy of a file.
+fn copied(path: &Path) -> Result<tempfile::TempPath, Error> {
+    let mut bytes = Vec::new();
+    File::open(path)?.read_to_end(&mut bytes)?;
+    let failed = |error: io::Error| Error::Temporary {
+        folder: std::env::temp_dir(),
+        // Without the path that the crate adds.
+        error: error
+            .raw_os_error()
+            .map_or(error, io::Error::from_raw_os_error),
+    };
+    let copy = tempfile::Builder::new()
+        .prefix("refrain-plugin-")
+        .tempfile();
+    let mut copy = copy.map_err(failed)?;
+    copy.write_all(&bytes).map_err(failed)?;
+    Ok(copy.into_temp_path())
 }

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use refrain_codec::{CodecId, FilterStep, register_plugin, register_plugin_filter};
+use refrain_codec::{register_plugin, register_plugin_filter};
 
 use crate::codec::CodecPlugin;
 use crate::error::Error;
 use crate::filter::FilterPlugin;
-use crate::library::{Loaded, WRONG_NUMBER};
+use crate::library::Loaded;
 
 /// The codec or filter of a library, which may be replaced by a later version of itself.
 #[derive(Debug)]
@@ -25,17 +25,10 @@ impl Plugin {
     /// # Errors
     /// All but `Taken`, `Different` and `Sample`.
     pub fn load(path: &Path) -> Result<Plugin, Error> {
-        match Loaded::open(path)? {
-            Loaded::Codec(loaded) if CodecId::PLUGINS.contains(&loaded.number) => {
-                Ok(Plugin(Kind::Codec(CodecPlugin::new(loaded))))
-            }
-            Loaded::Filter(loaded) if FilterStep::PLUGINS.contains(&loaded.number) => {
-                Ok(Plugin(Kind::Filter(FilterPlugin::new(loaded))))
-            }
-            Loaded::Codec(_) | Loaded::Filter(_) => Err(Error::Description {
-                cause: WRONG_NUMBER,
-            }),
-        }
+        Ok(Plugin(match Loaded::open(path)? {
+            Loaded::Codec(loaded) => Kind::Codec(CodecPlugin::new(loaded)),
+            Loaded::Filter(loaded) => Kind::Filter(FilterPlugin::new(loaded)),
+        }))
     }
 
     /// Adds the codec or filter to those of the process.

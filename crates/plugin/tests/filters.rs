@@ -209,17 +209,31 @@ fn what_is_no_filter_is_refused() {
         ),
         ("ENCODE=0", "a function is missing"),
         ("DECODE=0", "a function is missing"),
-        ("NAME=0", "its name is not one for plug-ins"),
-        ("NAME=\"a|b\"", "its name is not one for plug-ins"),
-        ("NUMBER=223", "its number is not one for plug-ins"),
-        ("NUMBER=65024", "its number is not one for plug-ins"),
+        ("NAME=0", "it has no name"),
+        ("NAME=\"a|b\"", "its name 'a|b' is not one for plug-ins"),
+        (
+            "NUMBER=223",
+            "its number 223 is not one for filters of plug-ins: those are 224 to 255",
+        ),
+        ("NUMBER=65024", "its number 65024 is not one for filters"),
+        (
+            "MEMORY=(1ull<<50)",
+            "it states that it needs 1125899906842624 bytes of memory",
+        ),
         ("LAST=256", "a parameter is above 255"),
         ("LAST=0", "its last parameter is before the first"),
     ] {
         let path = made.library("no.so", &[definition]);
         let error = Plugin::load(&path).unwrap_err().to_string();
         assert!(error.contains(cause), "{definition}: {error}");
+        assert_eq!(check(&path).unwrap_err().to_string(), error);
     }
+    let path = made.library("delta.so", &["NAME=\"delta\"", "NUMBER=252"]);
+    let error = check(&path).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "cannot be added: its name 'delta' is another filter's"
+    );
 }
 
 proptest! {

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use refrain_codec::{CodecId, FilterStep};
-use refrain_plugin::{ABI, Description, FilterDescription};
+use refrain_plugin::{ABI, Description, FilterDescription, NO_ROOM};
 
 /// Fails to compile if something differs.
 fn assertions() -> String {
@@ -19,6 +19,7 @@ fn assertions() -> String {
         );
     };
     equal("REFRAIN_PLUGIN_ABI".to_owned(), ABI.into());
+    equal("-REFRAIN_PLUGIN_NO_ROOM".to_owned(), NO_ROOM.unsigned_abs());
     equal(
         "REFRAIN_PLUGIN_NUMBER_FIRST".to_owned(),
         (*CodecId::PLUGINS.start()).into(),

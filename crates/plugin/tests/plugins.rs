@@ -152,6 +152,11 @@ fn lies_are_found_and_cost_no_data() {
     assert!(matches!(checked.kind, Kind::Codec { smaller: 0, .. }));
     Plugin::load(&path).unwrap().register().unwrap();
     assert_eq!(fallback(65200), Some(FallbackReason::CodecFailed));
+    // That there is no room is no failure, and another codec may do with it.
+    let definitions = ["ENCODE=no_room", "NAME=\"room\"", "NUMBER=65202"];
+    let path = made.library("room.so", &definitions);
+    Plugin::load(&path).unwrap().register().unwrap();
+    assert_eq!(fallback(65202), Some(FallbackReason::NotSmaller));
 }
 
 #[test]
@@ -165,23 +170,42 @@ fn what_is_no_plugin_is_refused() {
         ),
         ("ENCODE=0", "a function is missing"),
         ("DECODE=0", "a function is missing"),
-        ("NAME=0", "its name is not one for plug-ins"),
-        ("NAME=\"\"", "its name is not one for plug-ins"),
-        ("NAME=\"No\"", "its name is not one for plug-ins"),
+        ("NAME=0", "it has no name"),
+        ("NAME=\"\"", "its name '' is not one for plug-ins"),
+        (
+            "NAME=\"No\"",
+            "its name 'No' is not one for plug-ins, which have 1 to 31 of a to z, 0 to 9, - and _",
+        ),
         (
             "NAME=\"a-name-of-more-than-31-characters\"",
-            "its name is not one for plug-ins",
+            "its name 'a-name-of-more-than-31-characters' is not one for plug-ins",
         ),
-        ("NUMBER=1000000", "its number is not one for plug-ins"),
-        ("NUMBER=3", "its number is not one for plug-ins"),
+        (
+            "NUMBER=1000000",
+            "its number 1000000 is not one for codecs of plug-ins: those are 65024 to 65279",
+        ),
+        ("NUMBER=3", "its number 3 is not one for codecs"),
+        (
+            "MEMORY=(1ull<<50)",
+            "it states that it needs 1125899906842624 bytes of memory",
+        ),
     ] {
         let path = made.library("no.so", &[definition]);
         let error = Plugin::load(&path).unwrap_err().to_string();
         assert!(error.contains(cause), "{definition}: {error}");
+        assert_eq!(check(&path).unwrap_err().to_string(), error);
     }
+    // What is right by itself, and another's.
+    let path = made.library("zstd.so", &["NAME=\"zstd\"", "NUMBER=65201"]);
+    let refused = Plugin::load(&path).unwrap().register().unwrap_err();
+    let wanted = "cannot be added: its name 'zstd' is another codec's";
+    assert_eq!(refused.to_string(), wanted);
+    assert_eq!(check(&path).unwrap_err().to_string(), wanted);
     let text = made.folder.path().join("text.so");
     std::fs::write(&text, "no library").unwrap();
-    assert!(matches!(Plugin::load(&text), Err(Error::Load { .. })));
+    let error = Plugin::load(&text).unwrap_err();
+    assert!(matches!(error, Error::Load { .. }));
+    assert!(!error.to_string().contains("/refrain-plugin-"), "{error}");
     assert!(matches!(
         Plugin::load(Path::new("/nowhere.so")),
         Err(Error::Io(_))

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use super::chain::{FilterChain, MAX_FILTERS};
 use super::plugin::{self, FilterDescription, PluginFilter, plugin_filters};
 use super::step::FilterStep;
-use crate::error::{Error, Result};
+use crate::error::{Error, PluginKind, Result};
 
 /// Why a text names no filters.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,14 +94,26 @@ pub fn filter_name(id: u8) -> Option<&'static str> {
 /// Adds the filter of a plug-in, for the rest of the process.
 ///
 /// # Errors
-/// `PluginFilterNumber` if its number is not one for plug-ins, or number or name belong to another
-/// filter.
+/// As [`check_plugin_filter`].
 pub fn register_plugin_filter(filter: &'static dyn PluginFilter) -> Result<()> {
     let FilterDescription { id, name, .. } = filter.describe();
-    if filters().any(|(_, other, _)| other == name) {
-        return Err(Error::PluginFilterNumber(id));
-    }
+    check_plugin_filter(id, name)?;
     plugin::add(filter)
+}
+
+/// Checks that a plug-in's filter with this number and name can be added.
+///
+/// # Errors
+/// `PluginNumber`, `PluginNumberTaken`, `PluginNameTaken`.
+pub fn check_plugin_filter(id: u8, name: &str) -> Result<()> {
+    plugin::check_number(id)?;
+    match filters().find(|&(_, other, _)| other == name) {
+        Some((_, name, _)) => Err(Error::PluginNameTaken {
+            kind: PluginKind::Filter,
+            name,
+        }),
+        None => Ok(()),
+    }
 }
 
 impl FromStr for FilterChain {

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::sync::OnceLock;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, PluginKind, Result};
 use crate::host::Host;
 use crate::id::PLUGIN_FILTERS;
 
@@ -58,12 +58,32 @@ static PLUGINS: [OnceLock<&'static dyn PluginFilter>; PLUGINS_MAX] =
 /// Adds a filter whose name no other has.
 ///
 /// # Errors
-/// `PluginFilterNumber` if its number is not one for plug-ins or belongs to another filter.
+/// As [`check_number`].
 pub(crate) fn add(filter: &'static dyn PluginFilter) -> Result<()> {
     let id = filter.describe().id;
-    match slot(id).map(|slot| slot.set(filter)) {
-        Some(Ok(())) => Ok(()),
-        _ => Err(Error::PluginFilterNumber(id)),
+    let slot = free_slot(id)?;
+    // Another thread may have been quicker.
+    slot.set(filter).or_else(|_| check_number(id))
+}
+
+/// Checks that a filter with this number can be added.
+///
+/// # Errors
+/// `PluginNumber`, `PluginNumberTaken`.
+pub(crate) fn check_number(id: u8) -> Result<()> {
+    free_slot(id).map(drop)
+}
+
+fn free_slot(id: u8) -> Result<&'static OnceLock<&'static dyn PluginFilter>> {
+    let (kind, number) = (PluginKind::Filter, u32::from(id));
+    let slot = slot(id).ok_or(Error::PluginNumber { kind, number })?;
+    match slot.get() {
+        Some(other) => Err(Error::PluginNumberTaken {
+            kind,
+            number,
+            by: other.describe().name,
+        }),
+        None => Ok(slot),
     }
 }
 

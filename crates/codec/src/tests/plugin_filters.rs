@@ -7,9 +7,9 @@ use proptest::prelude::*;
 use crate::decode::{decode, decode_damaged, decode_memory_bytes};
 use crate::description::{BlockDescription, FallbackReason, UntrustedBlockDescription};
 use crate::encode::{encode_block, encode_memory_bytes};
-use crate::error::{Error, Result};
+use crate::error::{Error, PluginKind, Result};
 use crate::filter::chain::FilterChain;
-use crate::filter::expression::{filter_name, register_plugin_filter};
+use crate::filter::expression::{check_plugin_filter, filter_name, register_plugin_filter};
 use crate::filter::plugin::{FilterDescription, PluginFilter};
 use crate::filter::step::FilterStep;
 use crate::host::Host;
@@ -134,16 +134,21 @@ fn raw() -> Vec<u8> {
 #[test]
 fn numbers_and_names_are_for_one_filter() {
     register();
-    for filter in [
-        shift(223, "low", 0..=0, Does::Right),
-        shift(3, "own", 0..=0, Does::Right),
-        shift(224, "number", 0..=0, Does::Right),
-        shift(240, "shift", 0..=0, Does::Right),
-        shift(240, "x86-64", 0..=0, Does::Right),
+    let kind = PluginKind::Filter;
+    let no_number = |number| Error::PluginNumber { kind, number };
+    let taken = |number, by| Error::PluginNumberTaken { kind, number, by };
+    let no_name = |name| Error::PluginNameTaken { kind, name };
+    for (id, name, error) in [
+        (223, "low", no_number(223)),
+        (3, "own", no_number(3)),
+        (224, "number", taken(224, "shift")),
+        (240, "shift", no_name("shift")),
+        (240, "x86-64", no_name("x86-64")),
     ] {
-        let id = filter.id;
+        assert_eq!(check_plugin_filter(id, name), Err(error.clone()));
+        let filter = shift(id, name, 0..=0, Does::Right);
         let refused = register_plugin_filter(Box::leak(Box::new(filter)));
-        assert_eq!(refused, Err(Error::PluginFilterNumber(id)));
+        assert_eq!(refused, Err(error));
     }
     assert_eq!(filter_name(224), Some("shift"));
     assert_eq!((filter_name(3), filter_name(240)), (Some("delta"), None));

@@ -46,11 +46,14 @@ pub enum Kind {
 /// that of the raw bytes, do not pass for right.
 ///
 /// # Errors
-/// As [`Plugin::load`](crate::Plugin::load), and `Sample` for the first that it does wrong.
+/// As [`Plugin::load`](crate::Plugin::load) and [`Plugin::register`](crate::Plugin::register), by
+/// the same rules, and `Sample` for the first that it does wrong.
 pub fn check(path: &Path) -> Result<Checked, Error> {
     let samples = samples();
     let count = samples.len();
-    match Loaded::open(path)? {
+    let loaded = Loaded::open(path)?;
+    loaded.check_free()?;
+    match loaded {
         Loaded::Codec(loaded) => {
             let (mut smaller, mut raw_bytes, mut data_bytes) = (0, 0, 0);
             for (sample, raw) in samples {

@@ -10,7 +10,7 @@ static int64_t encode(const uint8_t *raw, size_t raw_bytes, uint8_t *out, size_t
         while (count < 255 && at + count < raw_bytes && raw[at + count] == raw[at])
             count++;
         if (out_bytes - to < 2)
-            return REFRAIN_PLUGIN_FAILED;
+            return REFRAIN_PLUGIN_NO_ROOM;
         out[to++] = (uint8_t)count;
         out[to++] = raw[at];
         at += count;
@@ -40,6 +40,9 @@ static int64_t decode(const uint8_t *data, size_t data_bytes, uint8_t *out, size
 #ifndef ABI
 #define ABI REFRAIN_PLUGIN_ABI
 #endif
+#ifndef MEMORY
+#define MEMORY 0
+#endif
 #ifndef ENCODE
 #define ENCODE encode
 #endif
@@ -61,6 +64,10 @@ UNUSED negative(const uint8_t *r, size_t n, uint8_t *o, size_t m, int32_t l) {
     (void)r; (void)o; (void)l; (void)n; (void)m;
     return INT64_MIN;
 }
+UNUSED no_room(const uint8_t *r, size_t n, uint8_t *o, size_t m, int32_t l) {
+    (void)r; (void)o; (void)l; (void)n; (void)m;
+    return REFRAIN_PLUGIN_NO_ROOM;
+}
 UNUSED short_length(const uint8_t *r, size_t n, uint8_t *o, size_t m, int32_t l) {
     int64_t length = encode(r, n, o, m, l);
     return length > 2 ? length - 2 : length;
@@ -76,13 +83,23 @@ UNUSED decodes_more(const uint8_t *d, size_t n, uint8_t *o, size_t m) {
     int64_t length = decode(d, n, o, m);
     return length > 0 ? INT64_MAX : length;
 }
+UNUSED decodes_and_fails(const uint8_t *d, size_t n, uint8_t *o, size_t m) {
+    decode(d, n, o, m);
+    return REFRAIN_PLUGIN_DAMAGED;
+}
+UNUSED decodes_wrong(const uint8_t *d, size_t n, uint8_t *o, size_t m) {
+    int64_t length = decode(d, n, o, m);
+    if (length > 100)
+        o[50] ^= 1;
+    return length;
+}
 UNUSED believes(const uint8_t *d, size_t n, uint8_t *o, size_t m) {
     decode(d, n, o, m);
     return (int64_t)m;
 }
 
 static const refrain_plugin_description description = {
-    ABI, NUMBER, NAME, 0, 0, ENCODE, DECODE,
+    ABI, NUMBER, NAME, MEMORY, 0, ENCODE, DECODE,
 };
 
 const refrain_plugin_description *refrain_plugin(void) {
