@@ -12,7 +12,8 @@ pub enum DecoderChoice {
     /// carries.
     #[default]
     Own,
-    /// The modules that the archive carries, for everything: an archive without them is refused.
+    /// The modules that the archive carries, for everything: an archive without them is refused. A
+    /// plug-in that is loaded is used where the archive carries no module in its place.
     /// Far slower, for the proof that the archive opens by itself.
     Carried,
 }

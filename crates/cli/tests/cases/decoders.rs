@@ -41,6 +41,46 @@ fn under_another_number(raw: &[u8]) -> (Coding, Vec<u8>) {
     (Coding::new(300, &[], &[], 0).unwrap(), data)
 }
 
+/// As [`under_another_number`], of other bytes.
+fn wrong_under_another_number(raw: &[u8]) -> (Coding, Vec<u8>) {
+    let (coding, mut data) = under_another_number(raw);
+    if raw.len() >= RAW.len() {
+        data[1] = 8;
+    }
+    (coding, data)
+}
+
+#[test]
+fn a_part_of_a_block_is_read_only_if_the_whole_is_right() {
+    let case = Case::new();
+    // Of blocks so large others decode parts.
+    let raw = vec![7; 600_000];
+    let module = include_bytes!("../../../carried/modules/lz4.wasm");
+    let header = DecoderHeader {
+        back_bytes: 0,
+        role: DecoderRole::Codec(300),
+        memory_pages_max: 100,
+        steps_per_byte_max: 1000,
+        module_hash: content_hash(module),
+    };
+    for (name, code) in [
+        ("right.rfn", under_another_number as fn(&[u8]) -> _),
+        ("wrong.rfn", wrong_under_another_number),
+    ] {
+        let mut archive = ForgedArchive::new(MemberKind::File, code);
+        archive.decoder(&header, module);
+        archive.extents([Extent::Fresh {
+            length: raw.len() as u64,
+        }]);
+        archive.block(&raw);
+        let bytes = archive.finish(content_hash(&raw), raw.len() as u64, &[]);
+        case.write(name, &bytes);
+    }
+    assert_eq!(case.ok("cat --range 0..100 right.rfn").stdout, [7; 100]);
+    let told = case.fails("cat --range 0..100 wrong.rfn", 2);
+    assert!(told.contains("checksum"), "{told}");
+}
+
 #[test]
 fn a_codec_that_this_version_lacks_is_told_once() {
     let case = Case::new();

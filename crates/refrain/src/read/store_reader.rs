@@ -20,7 +20,7 @@ use crate::read::latest_blocks::LatestBlocks;
 use crate::read::read_statistics::{ReadCounters, count};
 use crate::read::work_meter::WorkMeter;
 use crate::store::compressed_copy::{CompressedCopy, DecodedPages};
-use crate::store::decoders::Decoders;
+use crate::store::decoders::{Coders, DecodedBy, Decoders};
 use crate::store::workspaces::{CodecScratch, Workspaces};
 
 /// The location of a block in the store and in the archive.
@@ -33,6 +33,8 @@ pub(crate) struct BlockLocation {
     pub frame_offset: u64,
     /// The size of its frame.
     pub frame_bytes: u64,
+    /// What it is decoded by, as far as the index or its head says.
+    pub coders: Coders,
 }
 
 /// Locates and decodes the blocks of an archive. Each dialect has its own implementation.
@@ -408,8 +410,9 @@ impl StoreReader {
         let shard = resources.cache.shard_for(location.block);
         let mut cache = shard.lock();
         let needed = match depth {
-            Depth::Whole => location.raw_bytes,
-            Depth::Prefix => needed,
+            // Only the checksum of the whole tells what other decoders than the engine's got wrong.
+            Depth::Prefix if resources.decoders.decoded_by(&location.coders).is_engine() => needed,
+            Depth::Prefix | Depth::Whole => location.raw_bytes,
         };
         let found = cache.find(location.block, needed);
         if let Some(decoded) = found.as_ref().and_then(|(cell, _)| cell.get()) {
@@ -503,7 +506,9 @@ impl StoreReader {
             decoded = (self.blocks).decode(location, wanted, &self.resources, meter);
         }
         let is_damaged = |error: &Error| error.kind == ErrorKind::Damaged && !error.is_given_back();
-        let is_lost = decoded.as_ref().err().is_some_and(is_damaged);
+        // A later version of a plug-in may decode it.
+        let by = self.resources.decoders.decoded_by(&location.coders);
+        let is_lost = by != DecodedBy::Plugin && decoded.as_ref().err().is_some_and(is_damaged);
         self.failed.decoded(location.block, is_lost);
         let decoded = decoded?;
         if decoded.is_slow_to_repeat {
@@ -587,6 +592,7 @@ mod tests {
             raw_bytes: BLOCK_BYTES,
             frame_offset: block,
             frame_bytes: 1,
+            coders: Coders::default(),
         }
     }
 

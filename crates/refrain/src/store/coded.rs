@@ -68,6 +68,18 @@ impl Coded {
         }
     }
 
+    /// Whether it is decoded by codecs and filters of the engine alone, not by plug-ins or modules.
+    pub(crate) fn is_engines(&self) -> bool {
+        match self {
+            Coded::Own(description) => {
+                let mut filters = description.filters.steps();
+                !description.codec.is_plugin()
+                    && filters.all(|step| !FilterStep::PLUGINS.contains(&step.id()))
+            }
+            Coded::Carried(_) => false,
+        }
+    }
+
     /// Decodes all of it into `out`, whose former content is overwritten.
     ///
     /// # Errors

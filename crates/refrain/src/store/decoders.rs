@@ -14,6 +14,45 @@ use crate::store::carried_modules::{CarriedModules, CarriedStep, DecoderFrames, 
 use crate::store::coded::{CarriedBlock, Coded, FirstStep, LaterStep};
 use crate::store::coding::{check_raw_bytes, description, plugins_of, unfiltered_description};
 
+/// The codec and the filters of a block by their numbers; 0 is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Coders {
+    pub codec: u16,
+    pub filter_ids: [u8; 2],
+}
+
+/// Who decodes a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DecodedBy {
+    /// Codecs and filters of this build.
+    Engine,
+    /// Also those of a plug-in, which may be replaced by a later version.
+    Plugin,
+    /// Also a module of the archive.
+    Module,
+}
+
+impl Coders {
+    pub(crate) fn of(coding: &Coding) -> Coders {
+        Coders {
+            codec: coding.codec(),
+            filter_ids: coding.filter_ids(),
+        }
+    }
+
+    fn roles(&self) -> impl Iterator<Item = DecoderRole> + '_ {
+        let filters = self.filter_ids.iter().filter(|&&id| id != 0);
+        let filters = filters.map(|&id| DecoderRole::Filter(id));
+        std::iter::once(DecoderRole::Codec(self.codec)).chain(filters)
+    }
+}
+
+impl DecodedBy {
+    pub(crate) fn is_engine(self) -> bool {
+        self == DecodedBy::Engine
+    }
+}
+
 /// The decoders of one archive.
 pub(crate) struct Decoders {
     choice: DecoderChoice,
@@ -67,6 +106,17 @@ impl Decoders {
         self.carried.roles()
     }
 
+    /// Who decodes a block with these coders.
+    pub(crate) fn decoded_by(&self, coders: &Coders) -> DecodedBy {
+        if coders.roles().any(is_plugins) {
+            DecodedBy::Plugin
+        } else if coders.roles().any(|role| self.needs_module(role)) {
+            DecodedBy::Module
+        } else {
+            DecodedBy::Engine
+        }
+    }
+
     /// What decodes a block or section with this coding.
     ///
     /// # Errors
@@ -95,18 +145,14 @@ impl Decoders {
         match (role, self.choice) {
             (DecoderRole::Codec(number), _) if number == CodecId::NONE.0 => false,
             (_, DecoderChoice::Carried) => true,
-            (DecoderRole::Codec(number), _) => !refrain_codec::supported(CodecId(number)),
-            (DecoderRole::Filter(id), _) => {
-                FilterStep::new(id, 0) == Err(CodecError::UnsupportedFilter(id))
-            }
+            (role, _) => !is_known(role),
         }
     }
 
     fn first_step(&self, coding: &Coding, raw_bytes: u64) -> Result<FirstStep> {
         let role = DecoderRole::Codec(coding.codec());
-        if self.needs_module(role) {
-            check_raw_bytes(raw_bytes)?;
-            let module = self.module(role, raw_bytes)?;
+        check_raw_bytes(raw_bytes)?;
+        if let Some(module) = self.module(role, raw_bytes)? {
             return Ok(FirstStep::Module(module, coding.params().to_vec()));
         }
         let description = unfiltered_description(coding, raw_bytes)?;
@@ -115,16 +161,24 @@ impl Decoders {
 
     fn later_step(&self, id: u8, param: u8, raw_bytes: u64) -> Result<LaterStep> {
         let role = DecoderRole::Filter(id);
-        if self.needs_module(role) {
-            return Ok(LaterStep::Module(self.module(role, raw_bytes)?, param));
+        if let Some(module) = self.module(role, raw_bytes)? {
+            return Ok(LaterStep::Module(module, param));
         }
         Ok(LaterStep::Own(FilterStep::new(id, param)?))
     }
 
-    fn module(&self, role: DecoderRole, raw_bytes: u64) -> Result<CarriedStep> {
+    /// The module that a codec or filter needs; `None` if it needs none. Nor does a plug-in that
+    /// the archive carries no module for: whoever loaded it wants it used.
+    fn module(&self, role: DecoderRole, raw_bytes: u64) -> Result<Option<CarriedStep>> {
+        if !self.needs_module(role) {
+            return Ok(None);
+        }
         let needs = &|role| self.needs_module(role);
-        let found = self.carried.get(role, raw_bytes, needs)?;
-        found.ok_or_else(|| self.absent(role))
+        match self.carried.get(role, raw_bytes, needs)? {
+            None if is_plugins(role) && is_known(role) => Ok(None),
+            None => Err(self.absent(role)),
+            found => Ok(found),
+        }
     }
 
     /// Checks that plug-ins are those that the archive names.
@@ -150,7 +204,8 @@ impl Decoders {
 
     fn absent(&self, role: DecoderRole) -> Error {
         if let Ok(Some(name)) = self.plugin_name(role) {
-            let message = format!("{role} is that of the plug-in '{name}': load it");
+            let message =
+                format!("{role} is that of the plug-in '{name}': load it with --plugin FILE");
             return Error::new(ErrorKind::Unsupported, message);
         }
         let advice = match self.choice {
@@ -160,5 +215,21 @@ impl Decoders {
         let name = name_of(role);
         let message = format!("the archive carries no decoder for {name}; {advice}");
         Error::new(ErrorKind::Unsupported, message)
+    }
+}
+
+/// Whether this process has the codec or filter, of its own or of a plug-in.
+fn is_known(role: DecoderRole) -> bool {
+    match role {
+        DecoderRole::Codec(number) => refrain_codec::supported(CodecId(number)),
+        DecoderRole::Filter(id) => FilterStep::new(id, 0) != Err(CodecError::UnsupportedFilter(id)),
+    }
+}
+
+/// Whether the number is one for plug-ins.
+fn is_plugins(role: DecoderRole) -> bool {
+    match role {
+        DecoderRole::Codec(number) => CodecId(number).is_plugin(),
+        DecoderRole::Filter(id) => FilterStep::PLUGINS.contains(&id),
     }
 }

@@ -14,7 +14,7 @@ use crate::read::store_reader::{
     BlockDecoder, BlockLocation, DecodeResources, DecodedBlock, StoreReader,
 };
 use crate::read::work_meter::WorkMeter;
-use crate::store::decoders::Decoders;
+use crate::store::decoders::{Coders, Decoders};
 use crate::store::frames::limits_for;
 use crate::store::memory::reserve;
 
@@ -194,6 +194,7 @@ impl Literals {
             raw_bytes: (raw_bytes - page * PAGE_BYTES).min(PAGE_BYTES),
             frame_offset: block.block.offset,
             frame_bytes: block.block.found.stored_bytes,
+            coders: Coders::default(),
         })
     }
 }

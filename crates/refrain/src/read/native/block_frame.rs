@@ -26,7 +26,9 @@ pub(crate) fn decode_block_frame(
     let codec_bytes = coded.memory_bytes(head.raw_bytes)?;
     check_memory(codec_bytes, head.raw_bytes, resources)?;
     let is_slow = coded.is_slow();
-    let is_whole = wanted >= head.raw_bytes;
+    let is_wanted_whole = wanted >= head.raw_bytes;
+    // Whatever an index says of it: only this checksum tells what a plug-in or module got wrong.
+    let is_whole = is_wanted_whole || !coded.is_engines();
     resources.note_decoding(codec_bytes, is_slow);
     let mut raw = resources.take_spare_buffer(location.block);
     compute(|| {
@@ -37,14 +39,16 @@ pub(crate) fn decode_block_frame(
             let workspace = &mut space.codec;
             if is_whole {
                 coded.decode(workspace, data, head.raw_bytes, &mut raw)?;
-                return Ok(head.check_raw(&raw)?);
+                head.check_raw(&raw)?;
+                raw.truncate(usize::try_from(wanted).unwrap_or(usize::MAX));
+                return Ok(());
             }
             coded.decode_prefix(workspace, data, (head.raw_bytes, wanted), &mut raw)
         })
     })?;
     Ok(DecodedBlock {
         bytes: raw,
-        is_slow_to_repeat: is_slow && is_whole,
+        is_slow_to_repeat: is_slow && is_wanted_whole,
     })
 }
 

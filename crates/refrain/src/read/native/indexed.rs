@@ -46,7 +46,7 @@ use crate::read::store_reader::{
 use crate::read::tree::decoded_frames::DecodedFrames;
 use crate::read::work_meter::WorkMeter;
 use crate::store::carried_modules::DecoderFrames;
-use crate::store::decoders::Decoders;
+use crate::store::decoders::{Coders, Decoders};
 use crate::store::frames::{limits_for, read_frame_at, read_named_frame_at};
 use crate::store::named_block::NamedBlock;
 
@@ -124,6 +124,10 @@ impl BlockDecoder for IndexedBlocks {
             raw_bytes: block.raw_bytes,
             frame_offset: block.frame_offset,
             frame_bytes: block.frame_bytes,
+            coders: Coders {
+                codec: block.codec,
+                filter_ids: block.filter_ids,
+            },
         }))
     }
 
@@ -140,23 +144,28 @@ impl BlockDecoder for IndexedBlocks {
         // Even if it was damaged before: a network may deliver the right bytes the next time.
         let held = resources.hold_memory(location, wanted);
         let payload = self.payload(location);
+        let is_frame_intact = payload.is_ok();
         let decoded = payload
             .and_then(|payload| decode_block_frame(&payload, location, wanted, resources, meter));
         drop(held);
-        match decoded {
-            Err(error) if error.kind == ErrorKind::Damaged => {
-                self.damaged.add(location.frame_offset);
-            }
+        let failed = match decoded {
+            Err(error) if error.kind == ErrorKind::Damaged => error,
             decoded => {
                 self.damaged.remove(location.frame_offset);
                 return decoded;
             }
-        }
+        };
         let start = location.frame_offset;
         self.log.add(DamagedPlace {
             part: DamagedPart::Block(location.block),
             bytes: start..start.saturating_add(location.frame_bytes),
         });
+        // Its data is what was written: the fault is that of a plug-in or module, and what such a
+        // one says and leaves is not to be used in pieces.
+        if is_frame_intact && !resources.decoders.decoded_by(&location.coders).is_engine() {
+            self.damaged.lose(location.frame_offset);
+            return Err(failed);
+        }
         self.damaged.decode(&*self.source, location, resources)
     }
 

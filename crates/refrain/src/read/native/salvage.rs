@@ -138,10 +138,13 @@ impl DamagedBlocks {
         }
     }
 
-    /// Records that a block is damaged.
-    pub(crate) fn add(&self, frame_offset: u64) {
-        let mut blocks = self.blocks.lock();
-        blocks.entry(frame_offset).or_insert(Remains::Unknown);
+    /// Records that nothing of a block can be decoded.
+    pub(crate) fn lose(&self, frame_offset: u64) {
+        self.record(frame_offset, Remains::Nothing);
+    }
+
+    fn record(&self, frame_offset: u64, remains: Remains) {
+        self.blocks.lock().insert(frame_offset, remains);
         self.has_any.store(true, Ordering::Release);
     }
 
@@ -177,7 +180,7 @@ impl DamagedBlocks {
             Err(error) if error.kind == ErrorKind::Damaged => Remains::Nothing,
             Err(_) => Remains::Unknown,
         };
-        self.blocks.lock().insert(location.frame_offset, remains);
+        self.record(location.frame_offset, remains);
         let (bytes, _) = decoded?;
         Ok(DecodedBlock {
             bytes,

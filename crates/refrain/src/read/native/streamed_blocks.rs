@@ -13,6 +13,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::read::native::block_frame::decode_block_frame;
 use crate::read::store_reader::{BlockDecoder, BlockLocation, DecodeResources, DecodedBlock};
 use crate::read::work_meter::WorkMeter;
+use crate::store::decoders::Coders;
 use crate::store::frames::{CheckedFrame, read_frame_at};
 use crate::store::memory::zeroed;
 
@@ -132,6 +133,7 @@ impl StreamedBlocks {
             raw_bytes: head.raw_bytes,
             frame_offset: frame.offset,
             frame_bytes: frame.header.frame_bytes(),
+            coders: Coders::of(&head.coding),
         };
         let payload = (!frame.is_given_back).then(|| frame.payload.clone());
         let block = StreamedBlock {

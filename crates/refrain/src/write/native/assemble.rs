@@ -9,9 +9,9 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use refrain_codec::{FallbackReason, FilterPlan};
+use refrain_codec::FallbackReason;
 use refrain_format::limits::HELD_BYTES_MAX;
-use refrain_format::{Anchor, AnchorsFrame, BlockHeader, GenerationBase};
+use refrain_format::{Anchor, AnchorsFrame, GenerationBase};
 use refrain_pool::stages::stage;
 
 use crate::archive_info::BlockInfo;
@@ -27,6 +27,7 @@ use crate::write::native::holes::{EpochPart, Hole, with_holes};
 use crate::write::native::kinds::{Kinds, run_pages};
 use crate::write::native::members::MemberWriter;
 use crate::write::native::output::{Frame, Output, Ticket, Written, WrittenBlock};
+use crate::write::native::plugin_notices::PluginNotices;
 use crate::write::native::references::ReferenceFinder;
 use crate::write::native::written_blocks::WrittenBlocks;
 use crate::write::pipeline::assembly::{Assembly, Encoding};
@@ -225,7 +226,7 @@ pub(crate) struct Assembler<'a> {
     waiting: WaitingFrames,
     waiting_bytes_max: u64,
     unwritten: HashMap<u64, UnwrittenBlock>,
-    told_of_failure: bool,
+    notices: PluginNotices,
     /// Content bytes committed so far.
     pub(super) content_committed: u64,
     /// Store bytes introduced by committed epochs.
@@ -280,7 +281,7 @@ impl<'a> Assembler<'a> {
             waiting: WaitingFrames::default(),
             waiting_bytes_max,
             unwritten: HashMap::new(),
-            told_of_failure: false,
+            notices: PluginNotices::default(),
             content_committed: 0,
             store_committed: 0,
             content_read: 0,
@@ -533,7 +534,11 @@ impl<'a> Assembler<'a> {
         } = block;
         self.watch
             .block(&BlockInfo::new(&header, (offset, frame.frame_bytes())));
-        self.tell_of_failure(&header);
+        let (plan, is_carrying) = (
+            &self.context.tuning.plan,
+            self.output.is_carrying_decoders(),
+        );
+        self.notices.tell(&header, plan, is_carrying, self.watch);
         let UnwrittenBlock { first_page, copy } = self.unwritten.remove(&header.block_id)?;
         let checksums = std::mem::take(&mut frame.page_checksums);
         let is_incompressible = header.coding.fallback() == FallbackReason::Incompressible.number();
@@ -548,27 +553,6 @@ impl<'a> Assembler<'a> {
             is_incompressible,
             copy,
         })
-    }
-
-    /// Tells of the first block whose codec or filters failed. Plug-ins can.
-    fn tell_of_failure(&mut self, header: &BlockHeader) {
-        let plan = &self.context.tuning.plan;
-        let what = match (
-            FallbackReason::from_number(header.coding.fallback()),
-            plan.filters,
-        ) {
-            (Some(FallbackReason::CodecFailed), _) => format!("codec {}", plan.codec),
-            (Some(FallbackReason::FilterFailed), FilterPlan::Fixed(filters)) => {
-                format!("filter {filters}")
-            }
-            _ => return,
-        };
-        if !std::mem::replace(&mut self.told_of_failure, true) {
-            self.watch.notice(&format!(
-                "block {} does without {what}, which fails on it; other blocks may do so too",
-                header.block_id
-            ));
-        }
     }
 
     fn report(&self) {

@@ -13,5 +13,6 @@ mod kinds;
 mod mask;
 pub(crate) mod members;
 pub(crate) mod output;
+mod plugin_notices;
 pub(crate) mod references;
 pub(crate) mod written_blocks;

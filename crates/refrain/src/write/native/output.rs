@@ -116,6 +116,11 @@ impl<'a> Output<'a> {
         }
     }
 
+    /// Whether it carries decoders.
+    pub(crate) fn is_carrying_decoders(&self) -> bool {
+        self.carried.is_some()
+    }
+
     /// Goes on carrying decoders, first those that earlier frames need and that are missing.
     ///
     /// # Errors
