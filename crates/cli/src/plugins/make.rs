@@ -2,14 +2,13 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::SystemTime;
 
-use refrain_plugin::{ABI, HEADER};
+use refrain_plugin::HEADER;
 
 use super::dependencies::prerequisites;
+use super::record::{Record, stamps_of};
 use crate::failure::{Failure, Result};
 use crate::paths::{io_failure, label};
 
@@ -19,7 +18,7 @@ const HEADER_NAME: &str = "refrain_plugin.h";
 /// What making did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Made {
-    /// Nothing: the library is newer than all it is made of.
+    /// Nothing: all that the library is made of is as it was.
     Fresh,
     /// It was compiled.
     Built,
@@ -43,82 +42,104 @@ fn compiler(source: &Path) -> Option<&'static str> {
     }
 }
 
-/// Makes the library `output` of `source`, unless it is newer than everything it was made of. What
-/// that is stands in `OUTPUT.d`, as the compiler writes it.
+/// Makes the library `output` of `source`, unless everything that it was made of is as it was. What
+/// that is stands in `OUTPUT.d`.
+///
+/// # Errors
+/// As [`build`].
+pub fn make(source: &Path, output: &Path) -> Result<Made> {
+    if is_fresh(source, output) {
+        return Ok(Made::Fresh);
+    }
+    build(source, output)?;
+    Ok(Made::Built)
+}
+
+/// Whether the library and everything it was made of are as they were.
+pub fn is_fresh(source: &Path, output: &Path) -> bool {
+    Record::read(&record_path(output)).is_some_and(|record| record.is_true(output, source))
+}
+
+/// Makes the library `output` of `source`.
 ///
 /// # Errors
 /// `Usage` for another kind of source, and if it does not compile: the compiler says why on
 /// standard error. `Io`. The library is then as it was.
-pub fn make(source: &Path, output: &Path) -> Result<Made> {
+pub fn build(source: &Path, output: &Path) -> Result<()> {
     let Some(compiler) = compiler(source) else {
         let text = "is no source of a plug-in: its suffix must be .c or .rs";
         return Err(Failure::usage(label(source), text));
     };
-    let record = beside(output, "d");
-    if is_fresh(source, output, &record) {
-        return Ok(Made::Fresh);
-    }
-    let folder = match output.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
+    // Compilers say it in more words.
+    fs::File::open(source).map_err(io_failure(source, "open"))?;
+    let folder = folder_of(output);
     let scratch = tempfile::Builder::new()
         .prefix(".refrain-plugin-")
         .tempdir_in(folder);
     let scratch = scratch.map_err(io_failure(folder, "write"))?;
     let [library, rules, header] =
         ["library", "rules", HEADER_NAME].map(|name| scratch.path().join(name));
+    let earlier = Record::read(&record_path(output));
+    let known = earlier.iter().flat_map(Record::parts);
+    let before = stamps_of(known.chain([source.to_path_buf()]));
     fs::write(&header, HEADER).map_err(io_failure(&header, "write"))?;
     let mut command = Command::new(compiler);
     if compiler == "cc" {
-        command.args([
-            "-O2", "-shared", "-fPIC", "-Wall", "-MD", "-MT", "library", "-MF",
-        ]);
-        command.arg(&rules).arg("-I").arg(scratch.path());
-        command.arg("-o").arg(&library).arg(source);
+        c_arguments(&mut command, (&library, &rules), scratch.path());
     } else {
-        command.args([
-            "--crate-type=cdylib",
-            "--edition=2024",
-            "-O",
-            "-Cpanic=abort",
-        ]);
-        command
-            .arg(emit("link", &library))
-            .arg(emit("dep-info", &rules))
-            .arg(source);
+        rust_arguments(&mut command, (&library, &rules), source);
     }
-    // What changes from now on is newer than the library.
-    let begun = modified(&header);
-    let status = command.status().map_err(|error| Failure::Io {
-        file: compiler.to_owned(),
-        action: "run",
-        error,
-    })?;
+    let status = command.arg(source).status();
+    let status = status.map_err(io_failure(Path::new(compiler), "run"))?;
     if !status.success() {
-        return Err(Failure::usage(
-            label(source),
-            format!("{compiler} does not compile it"),
-        ));
+        let text = format!("{compiler} does not compile it");
+        return Err(Failure::usage(label(source), text));
     }
     let made_of = fs::read(&rules).map_err(io_failure(&rules, "read"))?;
-    let mut record_text = first_line().into_bytes();
-    for path in prerequisites(&made_of) {
-        if !path.starts_with(scratch.path()) {
-            record_text.extend(escaped(&path));
+    let mut parts = vec![source.to_path_buf()];
+    for part in prerequisites(&made_of) {
+        if !part.starts_with(scratch.path()) && part != source {
+            parts.push(part);
         }
     }
-    let made = fs::File::create(&rules).and_then(|mut file| file.write_all(&record_text));
-    made.map_err(io_failure(&rules, "write"))?;
-    if let Some(begun) = begun {
-        let dated = fs::File::options().write(true).open(&library);
-        let dated = dated.and_then(|file| file.set_modified(begun));
-        dated.map_err(io_failure(&library, "write"))?;
-    }
-    for (from, to) in [(&rules, &*record), (&library, output)] {
+    let record = Record::of(&library, &parts, &header, &before);
+    fs::write(&rules, record.bytes()).map_err(io_failure(&rules, "write"))?;
+    for (from, to) in [(&rules, &*record_path(output)), (&library, output)] {
         fs::rename(from, to).map_err(io_failure(to, "write"))?;
     }
-    Ok(Made::Built)
+    Ok(())
+}
+
+fn c_arguments(command: &mut Command, (library, rules): (&Path, &Path), include: &Path) {
+    command.args([
+        "-O2", "-shared", "-fPIC", "-Wall", "-MD", "-MT", "library", "-MF",
+    ]);
+    command.arg(rules).arg("-I").arg(include);
+    command.arg("-o").arg(library);
+}
+
+fn rust_arguments(command: &mut Command, (library, rules): (&Path, &Path), source: &Path) {
+    command.args([
+        "--crate-type=cdylib",
+        "--edition=2024",
+        "-O",
+        "-Cpanic=abort",
+    ]);
+    if let Some(name) = crate_name(source) {
+        command.arg("--crate-name").arg(name);
+    }
+    command
+        .arg(emit("link", library))
+        .arg(emit("dep-info", rules));
+}
+
+/// A name for the crate of a source whose own name cannot be one. Others are left to the compiler,
+/// since the source may state it.
+fn crate_name(source: &Path) -> Option<String> {
+    let stem = source.file_stem()?.to_string_lossy();
+    let is_usual = |letter: char| letter.is_alphanumeric() || letter == '_';
+    let name = stem.replace(|letter| !is_usual(letter), "_");
+    (name != stem.replace('-', "_")).then_some(name)
 }
 
 fn emit(what: &str, path: &Path) -> std::ffi::OsString {
@@ -127,44 +148,34 @@ fn emit(what: &str, path: &Path) -> std::ffi::OsString {
     word
 }
 
-/// The version of the interface that the header had.
-fn first_line() -> String {
-    format!("# interface {ABI} for plug-ins\n")
-}
-
-/// A rule of its own for a prerequisite.
-fn escaped(path: &Path) -> Vec<u8> {
-    let mut rule = b"library: ".to_vec();
-    for &byte in path.as_os_str().as_encoded_bytes() {
-        match byte {
-            b' ' | b'#' => rule.push(b'\\'),
-            b'$' => rule.push(b'$'),
-            _ => {}
-        }
-        rule.push(byte);
+/// The folder of a file.
+pub fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
     }
-    rule.push(b'\n');
-    rule
 }
 
-/// Whether the library is newer than its source and all the files in the record.
-fn is_fresh(source: &Path, output: &Path, record: &Path) -> bool {
-    let (Some(made), Ok(rules)) = (modified(output), fs::read(record)) else {
-        return false;
-    };
-    let is_older = |path: &Path| modified(path).is_some_and(|time| time < made);
-    rules.starts_with(first_line().as_bytes())
-        && is_older(source)
-        && prerequisites(&rules).iter().all(|path| is_older(path))
-}
-
-fn modified(path: &Path) -> Option<SystemTime> {
-    fs::metadata(path).and_then(|found| found.modified()).ok()
-}
-
-fn beside(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".");
-    name.push(suffix);
+/// Where it stands what a library was made from.
+pub fn record_path(output: &Path) -> PathBuf {
+    let mut name = output.as_os_str().to_owned();
+    name.push(".d");
     PathBuf::from(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn crates_have_names_that_compilers_take() {
+        for (source, name) in [
+            ("a/runs.rs", None),
+            ("my-rle.rs", None),
+            ("my rle.rs", Some("my_rle")),
+            ("my-rle.v2.rs", Some("my_rle_v2")),
+        ] {
+            assert_eq!(crate_name(Path::new(source)).as_deref(), name, "{source}");
+        }
+    }
 }

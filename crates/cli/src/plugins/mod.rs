@@ -2,12 +2,14 @@
 
 mod dependencies;
 mod make;
+mod record;
+mod reload;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use refrain_plugin::Plugin;
+use refrain_plugin::{Error, Plugin};
 use refrain_pool::{Event, SignalDelivery, start_detached};
 
 use crate::failure::{Failure, Result};
@@ -15,6 +17,7 @@ use crate::messages;
 use crate::paths::{io_failure, label};
 
 pub use make::{Made, default_output, is_source, make};
+use reload::MadePlugin;
 
 /// The option, which clap knows for its help: what plug-ins have must be there when the other
 /// options are read.
@@ -27,12 +30,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 #[derive(Default)]
 pub struct Plugins {
     made: Vec<MadePlugin>,
-}
-
-struct MadePlugin {
-    source: PathBuf,
-    output: PathBuf,
-    plugin: &'static Plugin,
 }
 
 impl Plugins {
@@ -59,54 +56,31 @@ impl Plugins {
         let loaded = Plugin::load(&library).and_then(Plugin::register);
         let plugin = loaded.map_err(|error| failure(&library, error))?;
         if is_source(path) {
-            self.made.push(MadePlugin {
-                source: path.to_path_buf(),
-                output: library,
-                plugin,
-            });
+            let source = path.to_path_buf();
+            self.made.push(MadePlugin::new(source, library, plugin));
         }
         Ok(())
     }
 
     /// From now on makes and loads again what changed, until the process ends. `program` tells of
     /// it.
-    pub fn reload_when_changed(self, program: &'static str) {
+    pub fn reload_when_changed(mut self, program: &'static str) {
         if self.made.is_empty() {
             return;
         }
         let is_started = start_detached("plugins", SignalDelivery::OwnFaults, move || {
-            let mut told = None;
             loop {
                 let never = Event::new();
                 never.wait_for(LOOK_EVERY);
-                for made in &self.made {
+                for made in &mut self.made {
                     let said = made.reload();
-                    // What stays wrong is told once.
-                    if said.is_some() && said != told {
-                        said.iter().for_each(|text| messages::tell(program, text));
-                        told = said;
-                    }
+                    said.iter().for_each(|text| messages::tell(program, text));
                 }
             }
         });
         if !is_started {
             let text = "without another thread, plug-ins that change are not loaded again";
             messages::tell(program, text);
-        }
-    }
-}
-
-impl MadePlugin {
-    /// Makes and loads it again if it changed. Returns what there is to tell.
-    fn reload(&self) -> Option<String> {
-        let name = self.plugin.name();
-        match make(&self.source, &self.output) {
-            Ok(Made::Fresh) => None,
-            Ok(Made::Built) => Some(match self.plugin.replace_by(&self.output) {
-                Ok(()) => format!("the plug-in '{name}' changed and was loaded again"),
-                Err(error) => format!("the plug-in '{name}' stays as it was: {error}"),
-            }),
-            Err(failure) => Some(format!("the plug-in '{name}' stays as it was: {failure}")),
         }
     }
 }
@@ -133,10 +107,19 @@ fn named(arguments: &[OsString]) -> Vec<PathBuf> {
 }
 
 /// The failure of a library.
-pub fn failure(path: &Path, error: refrain_plugin::Error) -> Failure {
+pub fn failure(path: &Path, error: Error) -> Failure {
+    let name = label(path);
     match error {
-        refrain_plugin::Error::Io(error) => io_failure(path, "load")(error),
-        error => Failure::usage(label(path), error.to_string()),
+        Error::Io(error) => io_failure(path, "load")(error),
+        Error::Temporary { folder, error } => Failure::Io {
+            file: format!(
+                "a copy of {name} to the folder for temporary files (TMPDIR), {}",
+                label(&folder)
+            ),
+            action: "write",
+            error,
+        },
+        error => Failure::usage(name, error.to_string()),
     }
 }
 
