@@ -8,13 +8,19 @@ use std::process::{Child, Stdio};
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
-use crate::support::Case;
+use crate::support::{Case, incompressible, mixture};
 
 const SOURCE: &str = include_str!("../../../plugin/tests/sources/runs.c");
 
 /// Every byte fifty times.
 fn content() -> Vec<u8> {
     (0..300_000_u32).map(|at| (at / 50) as u8).collect()
+}
+
+/// Bytes fifty times as well, without repeats: of blocks so large others decode parts.
+fn varied() -> Vec<u8> {
+    let bytes = incompressible(5, 20_000).into_iter();
+    bytes.flat_map(|byte| [byte; 50]).collect()
 }
 
 fn case() -> Case {
@@ -165,6 +171,7 @@ fn what_lies_costs_no_data() {
 #[test]
 fn what_is_decoded_wrongly_is_not_delivered() {
     let case = case();
+    case.write("file", &varied());
     case.ok("compress -q --plugin runs.c --codec runs file -o a.rfn");
     case.ok("cat a.rfn --range 1000..1100 --plugin runs.c");
     for lie in [
@@ -217,7 +224,7 @@ fn it_is_told_why_a_plugin_is_not_used() {
     // That nothing repeats is no fault of it.
     let source = format!("/* good */\n{SOURCE}");
     case.write("runs.c", source.as_bytes());
-    case.write("file", &crate::support::mixture(100_000));
+    case.write("file", &mixture(100_000));
     let said = told(compress);
     assert!(!said.contains("does without"), "{said}");
 }
@@ -238,6 +245,7 @@ fn a_folder_for_temporary_files_that_is_absent_is_named() {
 #[test]
 fn a_service_tries_again_what_changed_and_tells_each_time() {
     let case = case();
+    case.write("file", &varied());
     case.ok("compress -q --plugin runs.c --codec runs file --block-size 64K -o a.rfn");
     let service = Service::start(&case, "serve a.rfn --http unix:door --plugin runs.c");
     assert!(service.wait_for("ready at"));
@@ -254,7 +262,8 @@ fn a_service_tries_again_what_changed_and_tells_each_time() {
     // What a wrong version decodes is not delivered, and does not stay.
     write(format!("#define DECODE decodes_wrong\n{SOURCE}"));
     assert!(service.wait_for(loaded));
-    let wanted = &content()[100_000..100_100];
+    let content = varied();
+    let wanted = &content[100_000..100_100];
     let holds = |answer: &[u8]| answer.windows(100).any(|bytes| bytes == wanted);
     for _ in 0..5 {
         let answer = get(&case, 100_000);
