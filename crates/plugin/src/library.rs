@@ -229,10 +229,8 @@ fn copied(path: &Path) -> Result<tempfile::TempPath, Error> {
     File::open(path)?.read_to_end(&mut bytes)?;
     let failed = |error: io::Error| Error::Temporary {
         folder: std::env::temp_dir(),
-        // Without the path that the crate adds.
-        error: error
-            .raw_os_error()
-            .map_or(error, io::Error::from_raw_os_error),
+        // Nor of the name that `tempfile` chose.
+        error: without_path(error),
     };
     let copy = tempfile::Builder::new()
         .prefix("refrain-plugin-")
@@ -240,4 +238,12 @@ fn copied(path: &Path) -> Result<tempfile::TempPath, Error> {
     let mut copy = copy.map_err(failed)?;
     copy.write_all(&bytes).map_err(failed)?;
     Ok(copy.into_temp_path())
+}
+
+/// The system's error in one that also has a path.
+fn without_path(error: io::Error) -> io::Error {
+    let inner = error.get_ref().and_then(|inner| inner.source());
+    let inner = inner.and_then(|inner| inner.downcast_ref::<io::Error>());
+    let code = inner.and_then(io::Error::raw_os_error);
+    code.map_or(error, io::Error::from_raw_os_error)
 }

@@ -239,6 +239,7 @@ fn a_folder_for_temporary_files_that_is_absent_is_named() {
     let told = String::from_utf8_lossy(&output.stderr);
     let wanted = "a copy of runs.so to the folder for temporary files (TMPDIR), /nonexistent";
     assert!(told.contains(wanted), "{told}");
+    assert!(!told.contains("/refrain-plugin-"), "{told}");
     assert_eq!(output.status.code(), Some(6), "{told}");
 }
 
