@@ -131,7 +131,13 @@ fn lies_are_found_and_cost_no_data() {
         ("DECODE=behind", "it writes behind a buffer of 1 bytes"),
     ];
     for (number, (lie, cause)) in (230..).zip(lies) {
-        let path = made.library("lie.so", &[lie]);
+        let name = format!("lie{number}");
+        let definitions = [
+            lie,
+            &format!("NAME=\"{name}\""),
+            &format!("NUMBER={number}"),
+        ];
+        let path = made.library("lie.so", &definitions);
         let error = check(&path).unwrap_err().to_string();
         assert!(
             error.contains(&format!("with parameter 1 {cause}")),
@@ -141,7 +147,6 @@ fn lies_are_found_and_cost_no_data() {
         if lie.ends_with("behind") {
             continue;
         }
-        let name = format!("lie{number}");
         load(&made, &name, number, &[lie]);
         for filters in [format!("{name}:1"), format!("delta:1|{name}:2")] {
             let (filters, fallback, _) = round_trip(&raw, CodecId::ZSTD, &filters);
@@ -150,7 +155,13 @@ fn lies_are_found_and_cost_no_data() {
         }
     }
     // One that takes nothing does no harm.
-    let refusing = made.library("never.so", &["ENCODE=negative", "DECODE=negative"]);
+    let definitions = [
+        "ENCODE=negative",
+        "DECODE=negative",
+        "NAME=\"never\"",
+        "NUMBER=250",
+    ];
+    let refusing = made.library("never.so", &definitions);
     assert_eq!(check(&refusing).unwrap().kind, Kind::Filter { filtered: 0 });
     load(&made, "never", 250, &["ENCODE=negative"]);
     let (_, fallback, _) = round_trip(&raw, CodecId::ZSTD, "never:1");
@@ -228,7 +239,7 @@ fn what_is_no_filter_is_refused() {
         assert!(error.contains(cause), "{definition}: {error}");
         assert_eq!(check(&path).unwrap_err().to_string(), error);
     }
-    let path = made.library("delta.so", &["NAME=\"delta\"", "NUMBER=252"]);
+    let path = made.library("delta.so", &["NAME=\"delta\"", "NUMBER=229"]);
     let error = check(&path).unwrap_err().to_string();
     assert_eq!(
         error,
