@@ -171,8 +171,8 @@ mod tests {
         assert!(!record.is_true(&library, &source));
         dated(first);
         assert!(record.is_true(&library, &source));
-        // What changed since the beginning may have changed while it was read, unless it is known to
-        // be as it was.
+        // What changed since the beginning may have changed while it was read, unless it is known
+        // to be as it was.
         let record = Record::of(&library, &parts, &begun, &Stamps::new());
         assert!(!record.is_true(&library, &source));
         let before = stamps_of(parts.clone());
