@@ -240,10 +240,12 @@ fn copied(path: &Path) -> Result<tempfile::TempPath, Error> {
     Ok(copy.into_temp_path())
 }
 
-/// The system's error in one that also has a path.
+/// An error of the crate `tempfile` without the path, which stands behind that of the system and
+/// names a file that nobody knows.
 fn without_path(error: io::Error) -> io::Error {
-    let inner = error.get_ref().and_then(|inner| inner.source());
-    let inner = inner.and_then(|inner| inner.downcast_ref::<io::Error>());
-    let code = inner.and_then(io::Error::raw_os_error);
-    code.map_or(error, io::Error::from_raw_os_error)
+    let text = error.to_string();
+    match text.split_once(" at path ") {
+        Some((cause, _)) => io::Error::new(error.kind(), cause),
+        None => error,
+    }
 }

@@ -115,8 +115,6 @@ printf '\125\252' | dd of=disk.img bs=1 seek=510 conv=notrunc status=none
             include_str!("../../../../plugin/tests/sources/runs.c"),
             "\nEND\ncat > numbers.c <<'END'\n",
             include_str!("../../../../plugin/tests/sources/numbers.c"),
-            "\nEND\necho 'pub const NUMBER: u32 = 65025;' > tables.rs\ncat > keep.rs <<'END'\n",
-            include_str!("../../../../plugin/tests/sources/keep.rs"),
             "\nEND\nhead -c 300000 /dev/zero > samples"
         ),
     ),
