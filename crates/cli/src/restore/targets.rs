@@ -310,7 +310,7 @@ impl Restore {
         }
         let text = "two members have this name: `rfn -dc` writes the contents of all members, one \
                     after the other";
-        Err(Failure::refused(path.to_string_lossy(), text))
+        Err(Failure::usage(path.to_string_lossy(), text))
     }
 
     fn open_member(&mut self, member: &MemberStart) -> Result<Target> {
