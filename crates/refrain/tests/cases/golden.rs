@@ -269,13 +269,13 @@ fn joined() -> Vec<(String, Vec<u8>)> {
 fn table() -> Vec<u8> {
     let mut rng = refrain_testkit::Rng::new(5);
     let (mut near, mut far) = (1_000_u64, 1_u64 << 40);
-    let mut record = |number: u64| {
+    let record = |number: u64| {
         near += rng.below(9);
         far += rng.below(70_000);
         let words = [number << 32 | rng.below(16), near, far];
         words.map(u64::to_le_bytes).concat()
     };
-    (0..6_000).flat_map(|number| record(number)).collect()
+    (0..6_000).flat_map(record).collect()
 }
 
 /// Calls of a few functions, each after an instruction that 64-bit code does not have (PUSHA), so
