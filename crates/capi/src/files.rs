@@ -50,7 +50,7 @@ pub(crate) fn compress_path(
     settings: &Settings,
     watch: &dyn Watch,
 ) -> Result<Done> {
-    let member = path_member(input, settings)?;
+    let member = path_member(input, output, settings)?;
     let mut sink = create_output(output, &settings.output_options())?;
     compress_member(member, &mut sink, settings, watch)
 }
@@ -177,8 +177,9 @@ impl Watch for FirstProblem<'_> {
     }
 }
 
-/// A file, a directory or a pipe as a member with its name, mode and time.
-fn path_member(path: &Path, settings: &Settings) -> Result<MemberInput> {
+/// A file, a directory or a pipe as a member with its name, mode and time, for an archive at
+/// `output`.
+fn path_member(path: &Path, output: &Path, settings: &Settings) -> Result<MemberInput> {
     let failed = |error: std::io::Error| {
         Failure::new(REFRAIN_ERROR_IO, format!("{}: {error}", path.display()))
     };
@@ -186,7 +187,7 @@ fn path_member(path: &Path, settings: &Settings) -> Result<MemberInput> {
     let own_name = path.file_name().map(|name| name.as_bytes().to_vec());
     let name = own_name.unwrap_or_else(|| settings.member_name());
     let content = if metadata.is_dir() {
-        Content::directory(DirectoryContent::all(path))
+        Content::directory(DirectoryContent::all(path).without_output(output))
     } else if metadata.is_file() {
         Content::Source(Arc::new(FileSource::open(path)?))
     } else {

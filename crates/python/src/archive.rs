@@ -9,8 +9,8 @@ use pyo3::types::{PyBytes, PyDict};
 use refrain::directory::{
     RestoreOptions, RestoreProblem, Selection, SelectionBuilder, TreeRestore,
 };
-use refrain::storage::Sink;
-use refrain::{Archive, Entry, EntryKind, MemberKind};
+use refrain::storage::{Sink, Source};
+use refrain::{Archive, Dialect, Entry, EntryKind, MemberKind};
 
 use crate::buffer::{NewBytes, WritableBuffer};
 use crate::endpoints::{Endpoint, file_sink, source};
@@ -28,6 +28,9 @@ pub struct NativeArchive {
     archive: Arc<Archive>,
     /// Whether its paths begin with the member's name.
     names_members: bool,
+    /// Whether it states the sizes of its members: files of other formats do not.
+    #[pyo3(get)]
+    states_sizes: bool,
     /// The process that opened it.
     forks: usize,
 }
@@ -88,12 +91,15 @@ impl NativeArchive {
         let source = source(py, &endpoint)?;
         let options = for_reading(options)?;
         let opened = without_interpreter(py, || {
-            let archive = Archive::open_or_scan(source, &options)?;
+            let archive = Archive::open_or_scan(source.clone(), &options)?;
             archive.use_memory_for_serving();
-            Ok(archive)
+            let states_sizes = states_sizes(&archive, &*source)?;
+            Ok((archive, states_sizes))
         })?;
-        let archive = opened.map_err(|error: refrain::Error| to_python(py, &error))?;
+        let opened = opened.map_err(|error: refrain::Error| to_python(py, &error));
+        let (archive, states_sizes) = opened?;
         Ok(NativeArchive {
+            states_sizes,
             names_members: archive.member_count() > 1,
             archive: Arc::new(archive),
             forks: forks(),
@@ -314,6 +320,19 @@ impl NativeArchive {
         facts.set_item("root_hash", root_hash)?;
         Ok(facts)
     }
+}
+
+/// Files of other formats are one member without a name, whose size they do not state. What may be
+/// one is read once more.
+fn states_sizes(archive: &Archive, source: &dyn Source) -> refrain::Result<bool> {
+    if archive.member_count() != 1 {
+        return Ok(true);
+    }
+    let member = archive.member(0)?;
+    let is_other = member.name.is_empty()
+        && member.content_bytes == 0
+        && matches!(Dialect::from_source(source)?, Dialect::Foreign(_));
+    Ok(!is_other)
 }
 
 fn selection(py: Python<'_>, paths: &[Vec<u8>]) -> PyResult<Option<Selection>> {

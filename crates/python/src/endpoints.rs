@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
@@ -110,11 +110,15 @@ pub fn input(py: Python<'_>, endpoint: &Endpoint<'_>) -> PyResult<Input> {
     Ok(Input::Source(source(py, endpoint)?))
 }
 
-/// A member to write.
+/// A member to write, into an archive at this path, if it has one.
 ///
 /// # Errors
 /// As [`source`].
-pub fn member(py: Python<'_>, member: NewMember<'_>) -> PyResult<MemberInput> {
+pub fn member(
+    py: Python<'_>,
+    member: NewMember<'_>,
+    archive: Option<&Path>,
+) -> PyResult<MemberInput> {
     let (name, kind, object) = member;
     let (mut mode, mut modified) = (None, None);
     let content = match kind.as_str() {
@@ -122,7 +126,13 @@ pub fn member(py: Python<'_>, member: NewMember<'_>) -> PyResult<MemberInput> {
             let reader = object.cast::<Pipe>()?.get().take_reader(py)?;
             Content::Stream(Box::new(reader))
         }
-        "directory" => Content::directory(DirectoryContent::all(object.extract::<PathBuf>()?)),
+        "directory" => {
+            let all = DirectoryContent::all(object.extract::<PathBuf>()?);
+            Content::directory(match archive {
+                Some(archive) => all.without_output(archive),
+                None => all,
+            })
+        }
         _ => {
             if kind == "path" {
                 let path: PathBuf = object.extract()?;

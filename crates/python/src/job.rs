@@ -84,6 +84,8 @@ struct PythonWatch {
     state: Arc<JobState>,
     progress: Option<Py<PyAny>>,
     checked_at_ns: Cell<u64>,
+    /// What was told last.
+    told: Cell<Progress>,
 }
 
 impl PythonWatch {
@@ -102,11 +104,17 @@ impl Watch for PythonWatch {
         let Some(callback) = &self.progress else {
             return;
         };
-        let numbers = (
-            progress.content_bytes_done,
-            progress.content_bytes_total,
-            progress.archive_bytes,
-        );
+        // A verb may read an archive twice, and tells of its content only the first time.
+        let told = self.told.get();
+        let done = progress.content_bytes_done.max(told.content_bytes_done);
+        let total = progress.content_bytes_total.or(told.content_bytes_total);
+        let archive_bytes = progress.archive_bytes.max(told.archive_bytes);
+        self.told.set(Progress {
+            content_bytes_done: done,
+            content_bytes_total: total,
+            archive_bytes,
+        });
+        let numbers = (done, total, archive_bytes);
         if self.state.is_cancelled() {
             return;
         }
@@ -137,6 +145,7 @@ pub fn run<R: Send>(
             state: watched,
             progress,
             checked_at_ns: Cell::new(0),
+            told: Cell::default(),
         };
         verb(&watch)
     })?;

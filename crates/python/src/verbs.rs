@@ -1,11 +1,13 @@
 //! The verbs that read or write whole archives.
 
+use std::path::PathBuf;
+
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use refrain::storage::Sink;
 use refrain::{
-    Archive, Error, ErrorKind, Input, Member, MemberKind, MemberStart, Target, Targets, compress,
-    extract, verify,
+    Archive, Error, ErrorKind, ExtractSummary, Input, Member, MemberKind, MemberStart, Progress,
+    Target, Targets, Watch, compress, extract, verify,
 };
 
 use crate::buffer::NewBytes;
@@ -28,7 +30,10 @@ pub fn compress_members<'py>(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<(Bound<'py, PyDict>, Option<Bound<'py, PyBytes>>)> {
     let options = for_compressing(options)?;
-    let members = members.into_iter().map(|given| member(py, given));
+    let path = (to.0 == "path").then(|| to.1.extract::<PathBuf>());
+    let path = path.transpose()?;
+    let members = members.into_iter();
+    let members = members.map(|given| member(py, given, path.as_deref()));
     let members = members.collect::<PyResult<Vec<_>>>()?;
     let Output { mut sink, memory } = output(py, to, &job.0)?;
     let done = run(py, &job.0, progress, |watch| {
@@ -86,6 +91,16 @@ fn stated_bytes(archive: &Archive) -> refrain::Result<Option<u64>> {
     Ok(is_stated.then_some(only.content_bytes))
 }
 
+/// Tells that everything was done: the engine tells of its progress now and then, not of its end.
+fn tell_all(watch: &dyn Watch, done: ExtractSummary) -> refrain::Result<ExtractSummary> {
+    watch.progress(&Progress {
+        content_bytes_done: done.content_bytes,
+        content_bytes_total: Some(done.content_bytes),
+        archive_bytes: done.archive_bytes,
+    });
+    Ok(done)
+}
+
 /// Writes the content of an archive with one member, and checks it. Returns the bytes if they were
 /// written to memory.
 #[pyfunction]
@@ -116,7 +131,7 @@ pub fn decompress<'py>(
             let sink = Some(Box::new(bytes.sink(py)) as Box<dyn Sink>);
             let mut targets = OnlyMember { sink };
             run(py, &job.0, progress, move |watch| {
-                extract(input, &mut targets, &options, watch)
+                tell_all(watch, extract(input, &mut targets, &options, watch)?)
             })?;
             return bytes.finish(py).map(Some);
         }
@@ -124,7 +139,7 @@ pub fn decompress<'py>(
     let Output { sink, memory } = output(py, to, &job.0)?;
     let mut targets = OnlyMember { sink: Some(sink) };
     run(py, &job.0, progress, move |watch| {
-        extract(input, &mut targets, &options, watch)
+        tell_all(watch, extract(input, &mut targets, &options, watch)?)
     })?;
     memory.map(|memory| memory.bytes(py)).transpose()
 }
@@ -141,7 +156,7 @@ pub fn test(
     let options = for_reading(options)?;
     let input = input(py, &from)?;
     let summary = run(py, &job.0, progress, move |watch| {
-        verify(input, &options, watch)
+        tell_all(watch, verify(input, &options, watch)?)
     })?;
     Ok(summary.content_bytes)
 }

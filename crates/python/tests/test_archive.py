@@ -213,8 +213,13 @@ class Closed(unittest.TestCase):
                 call()
 
     def test_wrong_arguments(self) -> None:
-        file = refrain.open(refrain.compress(b"data")).open(buffering=0)
+        archive = refrain.open(refrain.compress(b"data"))
+        file = archive.open(buffering=0)
         for call, error in [
+            (lambda: archive.open(None, "r"), TypeError),
+            (lambda: archive.extract(self.directory, "data"), TypeError),
+            (lambda: refrain.compress(b"data", password=[1]), TypeError),
+            (lambda: refrain.compress({"a": b"data"}, name="b"), ValueError),
             (lambda: file.seek(-1), ValueError),
             (lambda: file.seek(0, 7), ValueError),
             (lambda: file.pread(-1, 0), ValueError),
@@ -226,6 +231,7 @@ class Closed(unittest.TestCase):
                 call()
         self.assertEqual(file.readinto(bytearray()), 0)
         self.assertEqual(file.pread(1 << 60, 0), b"data")
+        self.assertEqual(archive.read(None, 1, None), b"ata")
         self.assertEqual(file.pread(10, 1 << 62), b"")
 
     def test_many(self) -> None:

@@ -163,6 +163,31 @@ class Cluster(InDirectory):
         self.assertEqual(filesystem.cat_file("g04/sub-0/f 0é.bin"), b"new")
         self.assertFalse(filesystem.exists("g03"))
 
+    def test_a_source_without_files_replaces_nothing(self) -> None:
+        manifest = self.archive()
+        shutil.rmtree(self.path("data"))
+        for make in (lambda: None, lambda: os.mkdir(self.path("data"))):
+            make()
+            with self.assertRaises(FileNotFoundError):
+                self.archive()
+        filesystem = fsspec.filesystem("refrain-shards", fo=manifest, skip_instance_cache=True)
+        self.assertEqual(len(filesystem.find("")), len(self.contents))
+
+    def test_links_to_files_are_files(self) -> None:
+        os.symlink("top%.txt", self.path("data/link"))
+        os.symlink("g01", self.path("data/papers"))
+        os.symlink("nowhere", self.path("data/dangling"))
+        with self.assertWarnsRegex(UserWarning, "^2 that are no files"):
+            manifest = self.archive()
+        filesystem = fsspec.filesystem("refrain-shards", fo=manifest, skip_instance_cache=True)
+        self.assertEqual(filesystem.cat_file("link"), b"top")
+        self.assertEqual(len(filesystem.find("")), len(self.contents) + 1)
+
+    def test_what_no_worker_can_do_is_refused_at_once(self) -> None:
+        for options in ({"password": "secret"}, {"level": 77}, {"nope": 1}, {"shard_bytes": 0}):
+            with self.assertRaises((ValueError, TypeError)):
+                refrain.dask.archive("file:///", "file:///", self.client, **options)
+
     def test_s3(self) -> None:
         try:
             from moto.server import ThreadedMotoServer

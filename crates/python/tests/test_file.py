@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import bz2
 import csv
+import gc
+import gzip
 import io
+import lzma
 import os
+import sys
 import tarfile
 import threading
 import unittest
@@ -97,21 +102,71 @@ class Written(InDirectory):
 
     def test_modes(self) -> None:
         path = self.write("kept", b"old")
+        for mode in ("xb", "wb"):
+            with self.assertRaises(IsADirectoryError):
+                RefrainFile(self.directory, mode)
         with self.assertRaises(FileExistsError):
-            with RefrainFile(path, "xb") as file:
-                file.write(b"data")
+            RefrainFile(path, "xb")
         with RefrainFile(path, "wb") as file:
             file.write(b"new")
         self.assertEqual(RefrainFile(path).read(), b"new")
         for mode in ("ab", "r+", "", "q"):
             with self.assertRaises(ValueError):
                 RefrainFile(path, mode)
-        with self.assertRaises(OSError):
-            RefrainFile(self.path("none/x.rfn"), "wb").close()
+        with self.assertRaises(FileNotFoundError):
+            RefrainFile(self.path("none/x.rfn"), "wb")
+        with self.assertRaises(ValueError):
+            refrain.open_file(path, "rb", encoding="utf-8")
+        with self.assertRaises(TypeError):
+            refrain.open_file(path, "wb", 9)
         with self.assertRaises(FileNotFoundError):
             RefrainFile(self.path("none"))
         with self.assertRaises(TypeError):
             RefrainFile(3)
+
+    def test_what_nobody_closed_is_no_archive(self) -> None:
+        path = self.write("x.rfn", b"kept")
+        before = threading.active_count()
+        with self.assertWarns(ResourceWarning):
+            RefrainFile(path, "wb").write(passage(1, 2_000_000))
+            gc.collect()
+        self.assertEqual(threading.active_count(), before)
+        with open(path, "rb") as file:
+            self.assertEqual(file.read(), b"kept")
+
+    def test_threads_share_a_writer(self) -> None:
+        interval = sys.getswitchinterval()
+        self.addCleanup(sys.setswitchinterval, interval)
+        sys.setswitchinterval(1e-5)
+        archive = io.BytesIO()
+        with RefrainFile(fileobj=archive, mode="wb", level=1) as file:
+
+            def write(number: int) -> None:
+                for _ in range(2000):
+                    file.write(bytes([number]) * 1000)
+
+            threads = [threading.Thread(target=write, args=(number,)) for number in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            self.assertEqual(file.tell(), 8_000_000)
+        data = refrain.decompress(archive.getvalue())
+        self.assertEqual([data.count(number) for number in range(4)], [2_000_000] * 4)
+
+    def test_other_formats(self) -> None:
+        text = b"some text\n" * 100_000
+        for pack in (gzip.compress, bz2.compress, lzma.compress):
+            packed = pack(text)
+            path = self.write("packed", packed)
+            for file in (path, io.BytesIO(packed)):
+                with RefrainFile(file) as opened:
+                    self.assertEqual(opened.read(), text)
+                with refrain.open(file) as archive:
+                    self.assertEqual(archive.read(), text)
+                    self.assertEqual(archive.read(None, 5, 9), text[5:14])
+                    with self.assertRaises(refrain.UnsupportedError):
+                        archive.open()
 
     def test_writers_that_fail(self) -> None:
         class Full(io.RawIOBase):

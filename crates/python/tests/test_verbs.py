@@ -151,6 +151,15 @@ class Files(InDirectory):
         self.assertTrue(any(name.endswith("docs/deep/c.csv") for name in names), names)
 
 
+class OwnOutput(InDirectory):
+    def test_an_archive_in_its_directory_is_no_part_of_the_next(self) -> None:
+        self.write("d/a", b"content")
+        for _ in range(2):
+            refrain.compress(self.path("d"), self.path("d/out.rfn"), overwrite=True)
+            with refrain.open(self.path("d/out.rfn")) as archive:
+                self.assertEqual([entry.path for entry in archive.entries], [".", "a"])
+
+
 class Progress(unittest.TestCase):
     def test_callback(self) -> None:
         calls: list[tuple[int, int | None, int]] = []
@@ -160,7 +169,9 @@ class Progress(unittest.TestCase):
         self.assertEqual(calls[-1][2], len(archive))
         calls.clear()
         refrain.decompress(archive, progress=lambda *numbers: calls.append(numbers))
-        self.assertTrue(calls)
+        done = [call[0] for call in calls]
+        self.assertEqual(done, sorted(done))
+        self.assertEqual(calls[-1][:2], (len(data), len(data)))
 
     def test_exception_ends_the_run(self) -> None:
         def stop(*_: object) -> None:

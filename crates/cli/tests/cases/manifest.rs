@@ -78,3 +78,21 @@ fn several_members_have_their_names_in_the_paths() {
     assert_eq!(all["d/a"][0], "http://h:1/d/a");
     assert_eq!(all["f"], serde_json::json!(["http://h:1/f", 0, 3]));
 }
+
+/// Extents go on over the edges of blocks; only a file on an edge is in two pieces.
+#[test]
+fn files_of_an_archive_of_several_blocks_have_references() {
+    let case = Case::new();
+    for number in 0..8 {
+        case.write(&format!("d/{number}"), &incompressible(number, 50_000));
+    }
+    case.ok("compress --codec none --block-size 128K d -o d.rfn");
+    let archive = fs::read(case.path("d.rfn")).unwrap();
+    let all = references(&case, "manifest d.rfn --stored file:///d.rfn -o -");
+    assert!((5..8).contains(&all.len()), "{all:?}");
+    for (name, value) in &all {
+        let offset = value[1].as_u64().unwrap() as usize;
+        let file = fs::read(case.path("d").join(name)).unwrap();
+        assert!(archive[offset..offset + 50_000] == file[..], "{name}");
+    }
+}

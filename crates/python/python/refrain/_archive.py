@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 from ._endpoints import Input
-from ._errors import PathError, RefrainError, UsageError
+from ._errors import PathError, RefrainError, UnsupportedError, UsageError
 from ._refrain import Entry, Job, Member, NativeArchive
 from ._runs import run
 from ._verbs import reading_options
@@ -186,6 +186,12 @@ class Archive:
         native, job = self._opened(), Job()
         return run(job, self._inputs, lambda: native.read_range(job, member, entry, start, end))
 
+    def _read_all(self, member: int) -> bytes:
+        """The content of a member, from front to back: other formats do not state its size."""
+        native, job, to = self._opened(), Job(), ("memory", None, False)
+        data = run(job, self._inputs, lambda: native.write(job, member, None, None, to, None))
+        return data or b""
+
     @property
     def members(self) -> Sequence[Member]:
         """What the archive consists of: files, directories, contents of pipes."""
@@ -284,7 +290,10 @@ class Archive:
         return None
 
     def read(
-        self, path: str | bytes | PathLike[str] | None = None, offset: int = 0, length: int = -1
+        self,
+        path: str | bytes | PathLike[str] | None = None,
+        offset: int = 0,
+        length: int | None = -1,
     ) -> bytes:
         """The bytes at a path, or a range of them; without a path those of the only member.
 
@@ -292,8 +301,12 @@ class Archive:
         """
         member, entry = self._file(path)
         size = entry.size if entry is not None else self.members[member].size
+        length = -1 if length is None else length
         if offset < 0:
             raise UsageError("the offset is not negative")
+        if entry is None and not self._opened().states_sizes:
+            data = self._read_all(member)
+            return data[offset:] if length < 0 else data[offset : offset + length]
         end = size if length < 0 else min(size, offset + length)
         return self._read(member, entry, offset, end)
 
@@ -308,7 +321,14 @@ class Archive:
     def open(self, path: str | bytes | PathLike[str] | None = None, buffering: int = -1) -> Any:
         """A seekable binary file; with buffering=0 a MemberFile, otherwise an io.BufferedReader
         over one."""
+        if not isinstance(buffering, int):
+            raise TypeError("buffering is a number of bytes: files in archives are binary")
         member, entry = self._file(path)
+        if entry is None and not self._opened().states_sizes:
+            raise UnsupportedError(
+                "files of other formats do not state the size of their content: read, "
+                "RefrainFile and decompress read it from front to back"
+            )
         name = entry.path if entry is not None else self.members[member].name
         raw = MemberFile(self, member, entry, name)
         if buffering == 0:
@@ -363,6 +383,8 @@ class Archive:
         The only directory member is restored as that directory, several members below it by name.
         Returns what could not be restored.
         """
+        if isinstance(paths, (str, bytes)):
+            raise TypeError("paths are a list, also of one path")
         wanted: dict[int, list[bytes]] = {}
         if paths is None:
             wanted = {member.number: [] for member in self.members}

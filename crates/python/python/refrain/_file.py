@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 import os
+import sys
+from _thread import allocate_lock
 
 from . import _refrain
 from ._archive import BUFFER_BYTES, open as open_archive
 from ._endpoints import Input, is_path, is_seekable, output
-from ._errors import UsageError
+from ._errors import FileExistsAlreadyError, MissingFileError, UsageError
 from ._refrain import Job, Pipe
 from ._runs import run
 from ._verbs import reading_options, writing_options
@@ -128,23 +130,35 @@ class RefrainFile(io.BufferedIOBase):
     def _open_to_read(self, file: Any, member: str | bytes | None, options: dict[str, Any]) -> None:
         if is_path(file) or is_seekable(file) and file.tell() == 0:
             archive = open_archive(file, **options)
+            if not archive._opened().states_sizes and archive.members[0].kind != "directory":
+                # Another format, which is read from front to back.
+                archive.close()
+                self._open_stream(file, member, options)
+                return
             if member is None and len(archive.members) != 1:
                 names = ", ".join(repr(found.name) for found in archive.members[:10])
                 raise UsageError(f"the archive has several members: {names}; name one")
             self._reader = archive.open(member)
-        elif member is not None:
-            raise UsageError("a member can be named only where the archive can be seeked")
         else:
-            raw = _Stream(file, reading_options(**options))
-            self._reader = io.BufferedReader(raw, BUFFER_BYTES)
+            self._open_stream(file, member, options)
+
+    def _open_stream(self, file: Any, member: str | bytes | None, options: dict[str, Any]) -> None:
+        if member is not None:
+            raise UsageError("a member can be named only where the archive can be seeked")
+        raw = _Stream(file, reading_options(**options))
+        self._reader = io.BufferedReader(raw, BUFFER_BYTES)
 
     def _open_to_write(self, file: Any, overwrite: bool, options: dict[str, Any]) -> None:
         chosen = writing_options(**options)
+        if is_path(file):
+            _check_place(os.fspath(file), overwrite)
         to = output(file, overwrite)
         job = Job()
         pipe = Pipe(job)
         members: list[tuple[bytes, str, Any]] = [(b"", "pipe", pipe)]
         self._pipe = pipe
+        # Of what is written: threads may share the file.
+        self._lock = allocate_lock()
         self._waiting = bytearray()
         self._position = 0
         self._background = _Background(
@@ -211,14 +225,15 @@ class RefrainFile(io.BufferedIOBase):
         background = self._to_write()
         view = memoryview(data)
         length = view.nbytes
-        if length >= _WRITE_BYTES:
-            self._send(background)
-            self._pass(background, view)
-        else:
-            self._waiting += view.cast("B") if view.contiguous else view.tobytes()
-            if len(self._waiting) >= _WRITE_BYTES:
+        with self._lock:
+            if length >= _WRITE_BYTES:
                 self._send(background)
-        self._position += length
+                self._pass(background, view)
+            else:
+                self._waiting += view.cast("B") if view.contiguous else view.tobytes()
+                if len(self._waiting) >= _WRITE_BYTES:
+                    self._send(background)
+            self._position += length
         return length
 
     def _send(self, background: _Background) -> None:
@@ -236,7 +251,8 @@ class RefrainFile(io.BufferedIOBase):
 
     def flush(self) -> None:
         if self._background is not None and not self.closed:
-            self._send(self._background)
+            with self._lock:
+                self._send(self._background)
 
     def abort(self) -> None:
         """Ends writing without an archive."""
@@ -254,9 +270,10 @@ class RefrainFile(io.BufferedIOBase):
                 self._reader.close()
             elif self._background is not None:
                 background = self._background
-                self._send(background)
-                self._background = None
-                self._pipe.close_writer()
+                with self._lock:
+                    self._send(background)
+                    self._background = None
+                    self._pipe.close_writer()
                 background.finish()
         finally:
             self._background = None
@@ -267,17 +284,42 @@ class RefrainFile(io.BufferedIOBase):
             self.abort()
         self.close()
 
+    def __del__(self) -> None:
+        # Nobody said that what was written is all: no archive is better than half of one. (The base
+        # class would close it.)
+        if self.__dict__.get("_background") is None or sys.is_finalizing():
+            return
+        import warnings
+
+        text = f"{self.name!r} was written to and not closed: no archive is made"
+        warnings.warn(text, ResourceWarning, source=self, stacklevel=2)
+        self.abort()
+
+
+def _check_place(path: str | bytes, overwrite: bool) -> None:
+    """What is certain to fail when the archive is complete fails before anything is written."""
+    if os.path.isdir(path):
+        raise IsADirectoryError(f"{os.fsdecode(path)} is a directory")
+    if not overwrite and os.path.lexists(path):
+        raise FileExistsAlreadyError(f"{os.fsdecode(path)} exists")
+    directory = os.path.dirname(path)
+    if directory and not os.path.isdir(directory):
+        raise MissingFileError(f"there is no directory {os.fsdecode(directory)}")
+
 
 def open_file(
     filename: str | PathLike[str] | Any,
     mode: str = "rb",
+    *,
     encoding: str | None = None,
     errors: str | None = None,
     newline: str | None = None,
     **options: Any,
 ) -> Any:
-    """A RefrainFile, or with a mode like "rt" a text file over one: as gzip.open and lzma.open."""
+    """A RefrainFile, or with a mode like "rt" a text file over one: as lzma.open."""
     if "t" not in mode:
+        if (encoding, errors, newline) != (None, None, None):
+            raise UsageError("encoding, errors and newline are for text, with a mode like 'rt'")
         return RefrainFile(filename, mode, **options)
     binary = RefrainFile(filename, mode.replace("t", "") + "b", **options)
     return io.TextIOWrapper(binary, encoding, errors, newline)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from . import _refrain
 from ._endpoints import Input, output as _output, temporary_directory
+from ._errors import UsageError
 from ._refrain import Job
 from ._runs import run
 
@@ -49,6 +50,14 @@ class Summary:
         return f"<Summary of {self.members} members, {sizes}>"
 
 
+def _password(password: str | bytes) -> bytes:
+    if isinstance(password, str):
+        return password.encode()
+    if not isinstance(password, bytes):
+        raise TypeError(f"a password is text or bytes, not {type(password).__name__}")
+    return password
+
+
 def reading_options(
     password: str | bytes | None = None,
     identities: Iterable[str] | None = None,
@@ -60,7 +69,7 @@ def reading_options(
 ) -> dict[str, Any]:
     options: dict[str, Any] = {}
     if password is not None:
-        options["password"] = password.encode() if isinstance(password, str) else password
+        options["password"] = _password(password)
     if identities is not None:
         options["identities"] = list(identities)
     if threads is not None:
@@ -97,7 +106,7 @@ def writing_options(
         "memory": memory,
         "reach": reach,
         "temporary": temporary if temporary is not None else temporary_directory(),
-        "password": password.encode() if isinstance(password, str) else password,
+        "password": _password(password) if password is not None else None,
         "recipients": list(recipients) if recipients is not None else None,
         "recovery": recovery,
     }
@@ -136,6 +145,8 @@ def compress(
     given: Any = data
     try:
         if hasattr(given, "keys"):
+            if name is not None:
+                raise UsageError("each member of a mapping has its key as its name")
             members = [inputs.member(value, key) for key, value in given.items()]
         else:
             members = [inputs.member(data, name)]

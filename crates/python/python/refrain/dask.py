@@ -17,6 +17,7 @@ import pickle
 import re
 import tarfile
 import tempfile
+import warnings
 import zlib
 from collections import Counter
 from collections.abc import Iterator
@@ -28,7 +29,7 @@ import fsspec
 
 from . import __version__
 from ._archive import open as open_archive
-from ._errors import RefrainError
+from ._errors import RefrainError, UsageError
 from ._verbs import compress, test
 from .shards import MANIFEST, manifest_of, quoted
 
@@ -98,15 +99,31 @@ class _Group:
 
 
 def sources(url: str, options: dict[str, Any]) -> list[Source]:
-    """The files below a URL, in the order of their paths."""
+    """The files below a URL, in the order of their paths. Links to files are those files.
+
+    Raises FileNotFoundError if there are none.
+    """
     filesystem, root = fsspec.core.url_to_fs(url, **options)
-    found = []
+    found, left_out = [], []
     for name, fact in filesystem.find(root, detail=True).items():
+        if fact.get("islink") and os.path.isfile(name):
+            # The facts are those of the link.
+            led_to = os.stat(name)
+            fact = {"type": "file", "size": led_to.st_size, "mtime": led_to.st_mtime}
         if fact["type"] != "file":
+            left_out.append(name)
             continue
         path = name[len(root) :].lstrip("/") or os.path.basename(name)
         version = fact.get("ETag") or fact.get("mtime") or fact.get("created") or ""
         found.append(Source(path, filesystem.unstrip_protocol(name), fact["size"], str(version)))
+    if not found:
+        raise FileNotFoundError(f"there are no files below {url}")
+    if left_out:
+        text = (
+            f"{len(left_out)} that are no files are not archived (links to directories or to "
+            f"nothing, sockets and others), the first of them {left_out[0]}"
+        )
+        warnings.warn(text, stacklevel=2)
     return sorted(found, key=lambda source: quoted(source.path))
 
 
@@ -269,14 +286,32 @@ def build(shard: Shard) -> dict[str, Any]:
     raise OSError(f"{path} is damaged each time that it is written")
 
 
+def _check(
+    shard_bytes: int = 1,
+    sketches: bool = True,
+    source_options: object = None,
+    target_options: object = None,
+    **options: Any,
+) -> None:
+    """Refuses what each worker would refuse."""
+    if shard_bytes < 1:
+        raise UsageError(f"shard_bytes is {shard_bytes}, but must be 1 or more")
+    if options.get("password") is not None or options.get("recipients") is not None:
+        raise UsageError("shards cannot be encrypted")
+    compress(b"", **options)
+
+
 def archive(source: str, target: str, client: Any = None, **options: Any) -> str:
     """Archives all files below the URL `source` as shards below `target` (file:// or s3://), and
     returns the URL of the manifest.
 
     client is that of a cluster (by default the current one). Options: shard_bytes, the content of
     a shard; sketches=False, if only neighbours are to meet; source_options and target_options for
-    fsspec; level, codec and others as for refrain.compress.
+    fsspec; level, codec and others as for refrain.compress, but no encryption.
+
+    Raises FileNotFoundError if there are no files below the source. Warns of what is no file.
     """
+    _check(**options)
     if client is None:
         import distributed
 

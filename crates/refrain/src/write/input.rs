@@ -3,7 +3,8 @@
 
 use std::collections::HashMap;
 use std::io::{self, Read};
-use std::path::{Component, PathBuf};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -106,6 +107,16 @@ impl DirectoryContent {
             path: path.into(),
             ..DirectoryContent::default()
         }
+    }
+
+    /// Without the file at `output`, if there is one, under any name: what is about to be replaced
+    /// by an archive of the directory is no part of it.
+    #[must_use]
+    pub fn without_output(mut self, output: &Path) -> DirectoryContent {
+        let found = std::fs::metadata(output).ok();
+        let own = found.map(|found| (found.dev(), found.ino()));
+        self.walk.own_outputs.extend(own);
+        self
     }
 
     /// The name in the normal form of paths in a tree.

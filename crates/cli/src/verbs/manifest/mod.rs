@@ -21,7 +21,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::files;
 use crate::names;
-use crate::paths::{NewFile, label};
+use crate::paths::{self, NewFile, label};
 use crate::plan::InspectPlan;
 use crate::report::{DataTo, Outcome, Report};
 use crate::session::Session;
@@ -40,11 +40,16 @@ const WRITE_BYTES: usize = 1 << 16;
 
 /// Runs the verb.
 pub fn run(args: &ManifestArgs, session: &Session) -> Exit {
-    let data_to = if args.output.is_some() { DataTo::Elsewhere } else { DataTo::Stdout };
+    let data_to = if output_path(args).is_some() { DataTo::Elsewhere } else { DataTo::Stdout };
     let mut report = Report::new("manifest", &args.report, session, data_to);
     let result = manifest(args, &report);
     report.add(result);
     report.finish()
+}
+
+/// The file that is written; `None` for standard output.
+fn output_path(args: &ManifestArgs) -> Option<&Path> {
+    (args.output.as_deref()).filter(|path| !paths::is_dash(path))
 }
 
 fn manifest(args: &ManifestArgs, report: &Report) -> Result<Outcome> {
@@ -64,11 +69,9 @@ fn manifest(args: &ManifestArgs, report: &Report) -> Result<Outcome> {
         Some(_) => PlainParts::find(&archive).map_err(failed)?,
         None => PlainParts::default(),
     };
-    let output = args
-        .output
-        .as_deref()
-        .unwrap_or(Path::new("standard output"));
-    let mut sink = match &args.output {
+    let path = output_path(args);
+    let output = path.unwrap_or(Path::new("standard output"));
+    let mut sink = match path {
         Some(path) => files::file_sink(
             path,
             NewFile {
@@ -106,7 +109,7 @@ fn manifest(args: &ManifestArgs, report: &Report) -> Result<Outcome> {
         "file": input.label, "output": label(output),
         "references": references, "stored": stored, "left_out": left_out,
     });
-    let summary = match &args.output {
+    let summary = match path {
         Some(path) => format!(
             "{} -> {}: {references} references",
             input.label,

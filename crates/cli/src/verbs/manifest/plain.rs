@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use refrain::{Archive, BlockInfo, ContentExtent, Error, ErrorKind, ExtentOrigin, Result};
+use refrain::{Archive, BlockInfo, Error, ErrorKind, ExtentOrigin, Result};
 
 /// How many parts are kept at most: some hundred megabytes.
 const PARTS_MAX: usize = 8 << 20;
@@ -45,15 +45,24 @@ fn is_masked(archive: &Archive, block: &BlockInfo) -> Result<bool> {
     Ok(stored != Some(first[0]))
 }
 
-/// Where in the file a range of the store is, if it is in a plain block.
-fn in_file(blocks: &[BlockInfo], store: Range<u64>) -> Option<u64> {
-    let behind = blocks.partition_point(|block| block.offset_in_store <= store.start);
-    let block = blocks.get(behind.checked_sub(1)?)?;
-    let within = store.start - block.offset_in_store;
-    let is_inside = store.end <= block.offset_in_store + block.raw_bytes;
-    // The data is at the end of the frame.
-    let data = block.archive_offset + block.stored_bytes - block.raw_bytes;
-    is_inside.then_some(data + within)
+/// The pieces of a range of the store that are in plain blocks, each with its place in the file.
+fn in_file(
+    blocks: &[BlockInfo],
+    store: Range<u64>,
+) -> impl Iterator<Item = (Range<u64>, u64)> + '_ {
+    let first =
+        blocks.partition_point(|block| block.offset_in_store + block.raw_bytes <= store.start);
+    let end = store.end;
+    let overlapping = blocks.iter().skip(first);
+    let overlapping = overlapping.take_while(move |block| block.offset_in_store < end);
+    overlapping.map(move |block| {
+        let block_end = block.offset_in_store + block.raw_bytes;
+        let piece = store.start.max(block.offset_in_store)..store.end.min(block_end);
+        // The data is at the end of the frame.
+        let data = block.archive_offset + block.stored_bytes - block.raw_bytes;
+        let archive_offset = data + (piece.start - block.offset_in_store);
+        (piece, archive_offset)
+    })
 }
 
 impl PlainParts {
@@ -74,32 +83,32 @@ impl PlainParts {
             else {
                 return Ok(());
             };
-            let end = offset_in_store + extent.length_bytes;
-            match in_file(&blocks, offset_in_store..end) {
-                Some(archive_offset) => parts.add(extent, archive_offset),
-                None => Ok(()),
+            let store = offset_in_store..offset_in_store + extent.length_bytes;
+            for (piece, archive_offset) in in_file(&blocks, store) {
+                parts.add(Part {
+                    content_offset: extent.content_offset + (piece.start - offset_in_store),
+                    length_bytes: piece.end - piece.start,
+                    archive_offset,
+                })?;
             }
+            Ok(())
         })?;
         Ok(parts)
     }
 
-    fn add(&mut self, extent: ContentExtent, archive_offset: u64) -> Result<()> {
+    fn add(&mut self, part: Part) -> Result<()> {
         if let Some(last) = self.0.last_mut()
-            && last.content_offset + last.length_bytes == extent.content_offset
-            && last.archive_offset + last.length_bytes == archive_offset
+            && last.content_offset + last.length_bytes == part.content_offset
+            && last.archive_offset + last.length_bytes == part.archive_offset
         {
-            last.length_bytes += extent.length_bytes;
+            last.length_bytes += part.length_bytes;
             return Ok(());
         }
         if self.0.len() == PARTS_MAX {
             let text = "too many parts of the content are stored as they are";
             return Err(Error::new(ErrorKind::Limit, text));
         }
-        self.0.push(Part {
-            content_offset: extent.content_offset,
-            length_bytes: extent.length_bytes,
-            archive_offset,
-        });
+        self.0.push(part);
         Ok(())
     }
 
@@ -122,13 +131,12 @@ mod tests {
         for (content_offset, length_bytes, archive_offset) in
             [(10, 5, 100), (15, 5, 105), (20, 5, 200)]
         {
-            let origin = ExtentOrigin::First { offset_in_store: 0 };
-            let extent = ContentExtent {
+            let part = Part {
                 content_offset,
                 length_bytes,
-                origin,
+                archive_offset,
             };
-            parts.add(extent, archive_offset).unwrap();
+            parts.add(part).unwrap();
         }
         assert_eq!(parts.archive_offset(12..20), Some(102));
         assert_eq!(parts.archive_offset(20..25), Some(200));
