@@ -5,6 +5,7 @@ use crate::pool::state::context::WorkerContext;
 use crate::pool::state::current::with_current;
 use crate::pool::state::requests::{INHERITED, PREEMPT};
 use crate::stages;
+use crate::wanted;
 
 /// How many jobs can be on top of one another on a stack. Each is more urgent than the one below,
 /// so a depth of `n` takes `n` degrees of urgency; the bound limits the size of the stack.
@@ -14,10 +15,11 @@ const NESTING_MAX: u32 = 8;
 /// reading of the processor's counter (10 ns) when there are none and no timer is due.
 ///
 /// Nothing runs on top of a job that holds a [`Lock`](crate::Lock). Outside a pool a checkpoint
-/// does nothing.
+/// runs nothing. It unwinds where the result of the job is no longer [`Wanted`](crate::Wanted).
 #[inline]
 pub fn checkpoint() {
     with_current(|worker| worker.into_iter().for_each(WorkerContext::pass_checkpoint));
+    wanted::pass_checkpoint();
 }
 
 impl WorkerContext {
@@ -65,7 +67,7 @@ impl WorkerContext {
                 return;
             };
             self.depth.set(self.depth.get() + 1);
-            let below = stages::set_aside();
+            let below = (stages::set_aside(), wanted::set_aside());
             on_top(|| self.run(flow));
             drop(below);
             self.depth.set(self.depth.get() - 1);
