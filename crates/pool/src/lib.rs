@@ -6,8 +6,8 @@
 //! compute are flows of a [`pool`], which runs them by a [policy](refrain_policy) (deadlines,
 //! latency classes, tenants) on a [topology](refrain_policy::topology). [Timers](refrain_timer)
 //! submit jobs to flows. A server computes for each client in a [`PoolShare`]. The crate also has
-//! [`Event`] (a wait that can end early), [`Cancellation`], [`Wanted`], [`Lock`], [`Turns`], [`Permits`],
-//! [`OnceValue`] and [`OnceCache`], locks over [ranges](range_lock), the buffers
+//! [`Event`] (a wait that can end early), [`Cancellation`], [`Wanted`], [`Lock`], [`Turns`],
+//! [`Permits`], [`OnceValue`] and [`OnceCache`], locks over [ranges](range_lock), the buffers
 //! [`HugeBuffer`] and [`BufferPool`], and the resources that the [`stages`] of a program use.
 //!
 //! Other crates do not start threads; they pass closures to a crew and remain pure functions of
