@@ -62,6 +62,22 @@ fn enter(unwanted: Option<Arc<AtomicBool>>) -> Former {
     Former(UNWANTED.replace(unwanted))
 }
 
+/// What this thread does in part on another one: both parts are wanted, or neither.
+pub(crate) struct Lent(Option<Arc<AtomicBool>>);
+
+impl Lent {
+    /// A part of what this thread does.
+    pub(crate) fn of_this_thread() -> Lent {
+        Lent(UNWANTED.with_borrow(Clone::clone))
+    }
+
+    /// Runs the part, on another thread.
+    pub(crate) fn run<R>(&self, work: impl FnOnce() -> R) -> R {
+        let _former = enter(self.0.clone());
+        work()
+    }
+}
+
 /// Takes this thread's work for wanted until the guard is dropped: it runs another's job on top.
 pub(crate) fn set_aside() -> Former {
     enter(None)
@@ -117,6 +133,16 @@ mod tests {
         assert_eq!(passed, 3);
         // The thread's next work is wanted.
         checkpoint();
+    }
+
+    #[test]
+    fn a_part_on_another_thread_ends_too() {
+        let wanted = Wanted::new();
+        let lent = wanted.job().run(Lent::of_this_thread);
+        drop(wanted);
+        let part = std::thread::spawn(move || lent.run(checkpoint));
+        assert!(part.join().is_err());
+        Lent::of_this_thread().run(checkpoint);
     }
 
     #[test]

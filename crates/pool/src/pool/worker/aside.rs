@@ -14,6 +14,7 @@ use crate::pool::state::current::with_current;
 use crate::pool::state::requests::PREEMPT;
 use crate::stages::{self, LentStage};
 use crate::thread::kernel;
+use crate::wanted::Lent;
 
 /// Calls `work`, which takes a millisecond or more and passes no checkpoint: the code of a library.
 ///
@@ -68,13 +69,14 @@ impl WorkerContext {
         own: impl FnOnce() -> T,
     ) -> (R, T) {
         self.pass_checkpoint();
-        let stage = LentStage::of_this_thread();
+        let (stage, lent) = (LentStage::of_this_thread(), Lent::of_this_thread());
         let mut work = Some(work);
         let (mut outcome, mut used, mut used_ns) = (None, None, 0);
         let call = Box::new(|| {
             let before_ns = kernel::thread_cpu_ns().unwrap_or_default();
             if let Some(work) = work.take() {
-                used = stage.run(|| outcome = Some(catch_unwind(AssertUnwindSafe(work))));
+                let work = AssertUnwindSafe(|| lent.run(work));
+                used = stage.run(|| outcome = Some(catch_unwind(work)));
             }
             let after_ns = kernel::thread_cpu_ns().unwrap_or_default();
             used_ns += after_ns.saturating_sub(before_ns);

@@ -7,7 +7,7 @@ use refrain_protect::SEGMENT_BYTES;
 use refrain_storage::Source;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::progress::{Watch, is_cancelled};
+use crate::progress::{Watch, is_cancelled, next_event};
 use crate::store::page::{PAGE_BYTES, pages};
 use crate::store::workspaces::Workspaces;
 use crate::tuning::Tuning;
@@ -140,7 +140,7 @@ fn drain<A: Assembly>(
     let internal = |what: &str| Err(Error::new(ErrorKind::Internal, what.to_owned()));
     loop {
         assembly.write_ready()?;
-        match crew.next() {
+        match next_event(crew, watch)? {
             Some(event) => match event? {
                 PipelineEvent::Encoded(outcome) => {
                     if let Some(encoded) = encoders.take(outcome, watch)? {
