@@ -34,7 +34,7 @@ impl Wanted {
 
     /// The side of a job.
     pub fn job(&self) -> WhileWanted {
-        WhileWanted(Arc::clone(&self.0))
+        WhileWanted(Some(Arc::clone(&self.0)))
     }
 }
 
@@ -44,38 +44,27 @@ impl Drop for Wanted {
     }
 }
 
-/// The side of a job of [`Wanted`].
+/// The side of a job of [`Wanted`], or of a job that is always wanted.
 #[derive(Debug)]
-pub struct WhileWanted(Arc<AtomicBool>);
+pub struct WhileWanted(Option<Arc<AtomicBool>>);
 
 impl WhileWanted {
+    /// That of the job which this thread runs, for a part of it on another thread.
+    pub(crate) fn of_this_thread() -> WhileWanted {
+        WhileWanted(UNWANTED.with_borrow(Clone::clone))
+    }
+
     /// Runs `work`, which unwinds at a [`checkpoint`](crate::pool::checkpoint) when its result is
     /// no longer wanted, unless it holds a [`Lock`](crate::Lock) there. It has to be whole then:
     /// what it shares with others, and what it lends to others, may not depend on its end.
     pub fn run<R>(self, work: impl FnOnce() -> R) -> R {
-        let _former = enter(Some(self.0));
+        let _former = enter(self.0);
         work()
     }
 }
 
 fn enter(unwanted: Option<Arc<AtomicBool>>) -> Former {
     Former(UNWANTED.replace(unwanted))
-}
-
-/// What this thread does in part on another one: both parts are wanted, or neither.
-pub(crate) struct Lent(Option<Arc<AtomicBool>>);
-
-impl Lent {
-    /// A part of what this thread does.
-    pub(crate) fn of_this_thread() -> Lent {
-        Lent(UNWANTED.with_borrow(Clone::clone))
-    }
-
-    /// Runs the part, on another thread.
-    pub(crate) fn run<R>(&self, work: impl FnOnce() -> R) -> R {
-        let _former = enter(self.0.clone());
-        work()
-    }
 }
 
 /// Takes this thread's work for wanted until the guard is dropped: it runs another's job on top.
@@ -138,11 +127,11 @@ mod tests {
     #[test]
     fn a_part_on_another_thread_ends_too() {
         let wanted = Wanted::new();
-        let lent = wanted.job().run(Lent::of_this_thread);
+        let lent = wanted.job().run(WhileWanted::of_this_thread);
         drop(wanted);
         let part = std::thread::spawn(move || lent.run(checkpoint));
         assert!(part.join().is_err());
-        Lent::of_this_thread().run(checkpoint);
+        WhileWanted::of_this_thread().run(checkpoint);
     }
 
     #[test]

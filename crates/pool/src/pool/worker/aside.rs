@@ -14,7 +14,7 @@ use crate::pool::state::current::with_current;
 use crate::pool::state::requests::PREEMPT;
 use crate::stages::{self, LentStage};
 use crate::thread::kernel;
-use crate::wanted::Lent;
+use crate::wanted::WhileWanted;
 
 /// Calls `work`, which takes a millisecond or more and passes no checkpoint: the code of a library.
 ///
@@ -69,7 +69,7 @@ impl WorkerContext {
         own: impl FnOnce() -> T,
     ) -> (R, T) {
         self.pass_checkpoint();
-        let (stage, lent) = (LentStage::of_this_thread(), Lent::of_this_thread());
+        let (stage, lent) = (LentStage::of_this_thread(), WhileWanted::of_this_thread());
         let mut work = Some(work);
         let (mut outcome, mut used, mut used_ns) = (None, None, 0);
         let call = Box::new(|| {
