@@ -365,16 +365,9 @@ impl MemberEnd {
         let content_bytes = reader.varint()?;
         let flags = take_flags(&mut reader)?;
         let mut end = Self {
-            member_id,
-            content_bytes,
-            view_bytes: content_bytes,
-            entry_count: 0,
-            tree_entry_count: None,
-            entries_hash: None,
             blake3: reader.array()?,
             entries_are_sorted: flags & ENTRIES_ARE_SORTED != 0,
-            digests: Vec::new(),
-            extensions: Vec::new(),
+            ..Self::of_content(member_id, content_bytes)
         };
         if flags & HAS_ENTRIES != 0 {
             end.view_bytes = reader.varint()?;

@@ -50,11 +50,8 @@ fn wrong_under_another_number(raw: &[u8]) -> (Coding, Vec<u8>) {
     (coding, data)
 }
 
-#[test]
-fn a_part_of_a_block_is_read_only_if_the_whole_is_right() {
-    let case = Case::new();
-    // Of blocks so large others decode parts.
-    let raw = vec![7; 600_000];
+/// An archive of one block, with lz4's module for codec 300.
+fn with_decoder_of_300(raw: &[u8], code: fn(&[u8]) -> (Coding, Vec<u8>)) -> Vec<u8> {
     let module = include_bytes!("../../../carried/modules/lz4.wasm");
     let header = DecoderHeader {
         back_bytes: 0,
@@ -63,18 +60,24 @@ fn a_part_of_a_block_is_read_only_if_the_whole_is_right() {
         steps_per_byte_max: 1000,
         module_hash: content_hash(module),
     };
+    let mut archive = ForgedArchive::new(MemberKind::File, code);
+    archive.decoder(&header, module);
+    let length = raw.len() as u64;
+    archive.extents([Extent::Fresh { length }]);
+    archive.block(raw);
+    archive.finish(content_hash(raw), length, &[])
+}
+
+#[test]
+fn a_part_of_a_block_is_read_only_if_the_whole_is_right() {
+    let case = Case::new();
+    // Of blocks so large others decode parts.
+    let raw = vec![7; 600_000];
     for (name, code) in [
         ("right.rfn", under_another_number as fn(&[u8]) -> _),
         ("wrong.rfn", wrong_under_another_number),
     ] {
-        let mut archive = ForgedArchive::new(MemberKind::File, code);
-        archive.decoder(&header, module);
-        archive.extents([Extent::Fresh {
-            length: raw.len() as u64,
-        }]);
-        archive.block(&raw);
-        let bytes = archive.finish(content_hash(&raw), raw.len() as u64, &[]);
-        case.write(name, &bytes);
+        case.write(name, &with_decoder_of_300(&raw, code));
     }
     assert_eq!(case.ok("cat --range 0..100 right.rfn").stdout, [7; 100]);
     let told = case.fails("cat --range 0..100 wrong.rfn", 2);
@@ -84,19 +87,7 @@ fn a_part_of_a_block_is_read_only_if_the_whole_is_right() {
 #[test]
 fn a_codec_that_this_version_lacks_is_told_once() {
     let case = Case::new();
-    let module = include_bytes!("../../../carried/modules/lz4.wasm");
-    let header = DecoderHeader {
-        back_bytes: 0,
-        role: DecoderRole::Codec(300),
-        memory_pages_max: 100,
-        steps_per_byte_max: 1000,
-        module_hash: content_hash(module),
-    };
-    let mut archive = ForgedArchive::new(MemberKind::File, under_another_number);
-    archive.decoder(&header, module);
-    archive.extents([Extent::Fresh { length: 5000 }]);
-    archive.block(RAW);
-    case.write("a.rfn", &archive.finish(content_hash(RAW), 5000, &[]));
+    case.write("a.rfn", &with_decoder_of_300(RAW, under_another_number));
     let cat = case.ok("cat a.rfn");
     assert!(cat.stdout == RAW);
     let told = String::from_utf8(cat.stderr).unwrap();
