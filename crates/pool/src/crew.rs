@@ -26,6 +26,7 @@ use crate::thread::class::KernelClass;
 use crate::thread::kernel;
 use crate::thread::settings::ThreadSettings;
 use crate::thread::start::start;
+use crate::wanted::{Wanted, WhileWanted};
 
 /// The coordinator's handle to its workers. See [`crew()`].
 ///
@@ -43,6 +44,7 @@ pub struct Crew<'crew, 'env: 'crew, E> {
     default_pool: OnceCell<Arc<Pool>>,
     input_thread: RefCell<InputThread>,
     in_flight: Cell<usize>,
+    wanted: Wanted,
 }
 
 /// Where the compute jobs of a crew run.
@@ -76,8 +78,10 @@ impl<E> Drop for CloseOnDrop<'_, '_, '_, E> {
 /// Runs `body` with a crew of `threads` compute workers, and joins the workers before it returns.
 ///
 /// Jobs may borrow what outlives this call (`'env`). When the body returns or panics, jobs that
-/// have not started are dropped, running jobs are finished, and events that were not taken are
-/// dropped.
+/// have not started are dropped, running jobs end, and events that were not taken are dropped. A job
+/// ends early, unwinding as by a panic without a message, if it comes to a
+/// [`checkpoint`](crate::pool::checkpoint) and holds no [`Lock`](crate::Lock) there. What it shares
+/// with others has to be whole then; see [`in_any_case`](crate::in_any_case).
 ///
 /// With `threads` 0 no thread is used: [`Crew::next`] runs the jobs on the calling thread, in a
 /// fixed order. The same happens in a job of a pool, and to lanes whose thread the operating system
@@ -111,6 +115,7 @@ where
             default_pool: OnceCell::new(),
             input_thread: RefCell::default(),
             in_flight: Cell::new(0),
+            wanted: Wanted::default(),
         };
         let result = {
             let _close = CloseOnDrop(&crew);
@@ -138,11 +143,15 @@ impl<'env, E: Send + 'env> Crew<'_, 'env, E> {
             return self.submit_input(job);
         }
         self.events.count_submitted();
-        let body = self.compute_body(lane, job);
+        let job = |wanted: WhileWanted| self.compute_body(lane, move || wanted.run(job));
         match self.compute.get_or_init(|| self.select_compute()) {
-            Compute::Flows(flows) => flows[lane as usize].submit_body(body),
-            Compute::ExternalThreads(threads) => threads.spawn(body),
-            Compute::Caller(lanes) => lanes.borrow_mut()[lane as usize].push_back(body),
+            Compute::Flows(flows) => flows[lane as usize].submit_body(job(self.wanted.job())),
+            Compute::ExternalThreads(threads) => threads.spawn(job(self.wanted.job())),
+            // What this thread does is as wanted as what it runs for.
+            Compute::Caller(lanes) => {
+                let body = job(WhileWanted::of_this_thread());
+                lanes.borrow_mut()[lane as usize].push_back(body);
+            }
         }
     }
 
@@ -234,9 +243,10 @@ impl<E> Crew<'_, '_, E> {
         Some(self.default_pool.get_or_init(|| pool))
     }
 
-    /// Drops the jobs that have not started.
+    /// Drops the jobs that have not started; the others end at their next checkpoint.
     fn close(&self) {
         self.events.close();
+        self.wanted.end();
         match self.compute.get() {
             Some(Compute::Flows(flows)) => flows.iter().for_each(|flow| _ = flow.cancel()),
             Some(Compute::Caller(lanes)) => drop(lanes.take()),

@@ -1,10 +1,11 @@
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread::ThreadId;
 
 use super::*;
 use crate::executor::install;
+use crate::pool::checkpoint;
 
 fn drain<E>(crew: &Crew<'_, '_, E>) -> Vec<Option<E>> {
     std::iter::from_fn(|| crew.next().map(Result::ok)).collect()
@@ -114,6 +115,29 @@ fn without_threads_all_jobs_run_on_the_caller_in_a_fixed_order() {
         [Lane::Urgent, Lane::Normal, Lane::Background, Lane::Input]
     );
     assert!(order.chunks(2).all(|pair| (pair[0].1, pair[1].1) == (0, 1)));
+}
+
+#[test]
+fn a_crew_does_not_wait_for_jobs_whose_results_nobody_takes() {
+    let has_begun = AtomicBool::new(false);
+    let endless = || {
+        loop {
+            has_begun.store(true, Ordering::SeqCst);
+            checkpoint();
+        }
+    };
+    crew(2, |outer| {
+        outer.submit(Lane::Background, || {
+            // This thread runs the jobs of a crew inside.
+            crew(2, |inner| {
+                inner.submit(Lane::Normal, endless);
+                drain::<()>(inner);
+            });
+        });
+        while !has_begun.load(Ordering::SeqCst) {
+            std::thread::yield_now();
+        }
+    });
 }
 
 #[test]

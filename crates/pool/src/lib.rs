@@ -6,7 +6,7 @@
 //! compute are flows of a [`pool`], which runs them by a [policy](refrain_policy) (deadlines,
 //! latency classes, tenants) on a [topology](refrain_policy::topology). [Timers](refrain_timer)
 //! submit jobs to flows. A server computes for each client in a [`PoolShare`]. The crate also has
-//! [`Event`] (a wait that can end early), [`Cancellation`], [`Wanted`], [`Lock`], [`Turns`],
+//! [`Event`] (a wait that can end early), [`Cancellation`], [`Lock`], [`Turns`],
 //! [`Permits`], [`OnceValue`] and [`OnceCache`], locks over [ranges](range_lock), the buffers
 //! [`HugeBuffer`] and [`BufferPool`], and the resources that the [`stages`] of a program use.
 //!
@@ -71,4 +71,4 @@ pub use refusable::{is_refusable, try_reserve_exact};
 pub use thread::class::SignalDelivery;
 pub use thread::detached::start_detached;
 pub use turns::{Turn, Turns};
-pub use wanted::{Wanted, WhileWanted};
+pub use wanted::{in_any_case, while_wanted};

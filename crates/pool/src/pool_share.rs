@@ -16,6 +16,7 @@ use crate::pool::state::current::current_worker;
 use crate::pool::state::domain::Flow;
 use crate::pool::tenants::Seat;
 use crate::pool::worker_pool::Pool;
+use crate::wanted::WhileWanted;
 
 /// A user's part of a pool: a flow for what its threads [`compute`], and the properties of the
 /// crews that they begin. Clones are the same part.
@@ -91,7 +92,8 @@ pub fn compute<R: Send>(work: impl FnOnce() -> R + Send) -> R {
         return work();
     };
     seat.begin_work();
-    let outcome = flow.run(work);
+    let wanted = WhileWanted::of_this_thread();
+    let outcome = flow.run(|| wanted.run(work));
     seat.end_work();
     match outcome {
         Ok(result) => result,

@@ -1,11 +1,11 @@
 //! Work that nobody waits for any more: it ends at its next checkpoint.
 //!
-//! A job that takes minutes (a block of the densest codec) may have lost its run, which was
+//! A job that takes minutes (a block of the densest codec) may have lost its crew, whose run was
 //! cancelled or has failed, and whose threads have to come back before it can say so. Such a job
 //! unwinds, as by a panic without a message, and its crew takes it for one that panicked.
 
 use std::cell::RefCell;
-use std::panic::resume_unwind;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::thread::panicking;
 
@@ -13,58 +13,85 @@ use refrain_sync::atomic::{AtomicBool, Ordering};
 
 use crate::held_locks::holds_lock;
 
+/// Tells whether nobody waits for something any more.
+type IsUnwanted = Arc<dyn Fn() -> bool + Send + Sync>;
+
 thread_local! {
     /// Whether nobody waits for what this thread does; `None` if that cannot happen.
-    static UNWANTED: RefCell<Option<Arc<AtomicBool>>> = const { RefCell::new(None) };
+    static IS_UNWANTED: RefCell<Option<IsUnwanted>> = const { RefCell::new(None) };
 }
 
-/// The results of jobs are wanted until this is dropped.
-#[derive(Debug)]
-pub struct Wanted(Arc<AtomicBool>);
+/// Whether the results of a crew's jobs are wanted.
+pub(crate) struct Wanted {
+    has_ended: Arc<AtomicBool>,
+    is_unwanted: IsUnwanted,
+}
+
+impl Default for Wanted {
+    fn default() -> Self {
+        let has_ended = Arc::new(AtomicBool::new(false));
+        let asked = Arc::clone(&has_ended);
+        Wanted {
+            has_ended,
+            is_unwanted: Arc::new(move || asked.load(Ordering::Relaxed)),
+        }
+    }
+}
 
 impl Wanted {
-    /// Jobs are wanted.
-    #[expect(
-        clippy::new_without_default,
-        reason = "what is dropped at once would be a mistake"
-    )]
-    pub fn new() -> Wanted {
-        Wanted(Arc::new(AtomicBool::new(false)))
-    }
-
     /// The side of a job.
-    pub fn job(&self) -> WhileWanted {
-        WhileWanted(Some(Arc::clone(&self.0)))
+    pub(crate) fn job(&self) -> WhileWanted {
+        WhileWanted(Some(Arc::clone(&self.is_unwanted)))
     }
-}
 
-impl Drop for Wanted {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
+    /// Nobody waits for the jobs any more.
+    pub(crate) fn end(&self) {
+        self.has_ended.store(true, Ordering::Relaxed);
     }
 }
 
 /// The side of a job of [`Wanted`], or of a job that is always wanted.
-#[derive(Debug)]
-pub struct WhileWanted(Option<Arc<AtomicBool>>);
+pub(crate) struct WhileWanted(Option<IsUnwanted>);
 
 impl WhileWanted {
-    /// That of the job which this thread runs, for a part of it on another thread.
+    /// That of the job which this thread runs, for a part of it.
     pub(crate) fn of_this_thread() -> WhileWanted {
-        WhileWanted(UNWANTED.with_borrow(Clone::clone))
+        WhileWanted(IS_UNWANTED.with_borrow(Clone::clone))
     }
 
     /// Runs `work`, which unwinds at a [`checkpoint`](crate::pool::checkpoint) when its result is
-    /// no longer wanted, unless it holds a [`Lock`](crate::Lock) there. It has to be whole then:
-    /// what it shares with others, and what it lends to others, may not depend on its end.
-    pub fn run<R>(self, work: impl FnOnce() -> R) -> R {
+    /// no longer wanted, unless it holds a [`Lock`](crate::Lock) there.
+    pub(crate) fn run<R>(self, work: impl FnOnce() -> R) -> R {
         let _former = enter(self.0);
         work()
     }
 }
 
-fn enter(unwanted: Option<Arc<AtomicBool>>) -> Former {
-    Former(UNWANTED.replace(unwanted))
+/// Runs `work` on this thread, and for it what others compute. `None`: it ended early because
+/// `is_unwanted` became true. That is called at each [`checkpoint`](crate::pool::checkpoint), also
+/// on other threads, and should be quick. What the work shares with others has to be whole there.
+pub fn while_wanted<R>(
+    is_unwanted: impl Fn() -> bool + Send + Sync + 'static,
+    work: impl FnOnce() -> R,
+) -> Option<R> {
+    let is_unwanted: IsUnwanted = Arc::new(is_unwanted);
+    let wanted = WhileWanted(Some(Arc::clone(&is_unwanted)));
+    match catch_unwind(AssertUnwindSafe(|| wanted.run(work))) {
+        Ok(result) => Some(result),
+        Err(_) if is_unwanted() => None,
+        Err(panic) => resume_unwind(panic),
+    }
+}
+
+/// Runs a part of a job to its end although nobody waits for the job any more, because others rely
+/// on it: half of it done would stay so.
+pub fn in_any_case<R>(work: impl FnOnce() -> R) -> R {
+    let _former = set_aside();
+    work()
+}
+
+fn enter(is_unwanted: Option<IsUnwanted>) -> Former {
+    Former(IS_UNWANTED.replace(is_unwanted))
 }
 
 /// Takes this thread's work for wanted until the guard is dropped: it runs another's job on top.
@@ -73,21 +100,21 @@ pub(crate) fn set_aside() -> Former {
 }
 
 /// Restores what was before.
-pub(crate) struct Former(Option<Arc<AtomicBool>>);
+pub(crate) struct Former(Option<IsUnwanted>);
 
 impl Drop for Former {
     fn drop(&mut self) {
-        UNWANTED.replace(self.0.take());
+        IS_UNWANTED.replace(self.0.take());
     }
 }
 
 /// Unwinds if nobody waits for what this thread does.
 #[inline]
 pub(crate) fn pass_checkpoint() {
-    let is_unwanted = UNWANTED.with_borrow(|unwanted| {
-        let flag = unwanted.as_ref();
-        flag.is_some_and(|flag| flag.load(Ordering::Relaxed))
-    });
+    // What it calls may come to a checkpoint, too.
+    let asked = set_aside();
+    let is_unwanted = asked.0.as_ref().is_some_and(|is_unwanted| is_unwanted());
+    drop(asked);
     if is_unwanted && !holds_lock() && !panicking() {
         resume_unwind(Box::new("its result is no longer wanted"));
     }
@@ -95,7 +122,7 @@ pub(crate) fn pass_checkpoint() {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use refrain_sync::atomic::AtomicUsize;
 
     use super::*;
     use crate::Lock;
@@ -103,17 +130,15 @@ mod tests {
 
     #[test]
     fn unwanted_work_ends_at_a_checkpoint() {
-        let wanted = Wanted::new();
-        let job = wanted.job();
-        let mut wanted = Some(wanted);
+        let wanted = Wanted::default();
         let mut passed = 0;
         let ended = catch_unwind(AssertUnwindSafe(|| {
-            job.run(|| {
+            wanted.job().run(|| {
                 loop {
                     checkpoint();
                     passed += 1;
                     if passed == 3 {
-                        drop(wanted.take());
+                        wanted.end();
                     }
                 }
             })
@@ -125,10 +150,26 @@ mod tests {
     }
 
     #[test]
+    fn a_thread_asks_whether_its_work_is_wanted() {
+        let passed = Arc::new(AtomicUsize::new(0));
+        let asked = Arc::clone(&passed);
+        let is_unwanted = move || asked.fetch_add(1, Ordering::Relaxed) >= 2;
+        let ended = while_wanted(is_unwanted, || {
+            loop {
+                checkpoint();
+            }
+        });
+        assert_eq!(ended, None::<()>);
+        assert_eq!(while_wanted(|| false, || 5), Some(5));
+        let panicked = catch_unwind(|| while_wanted(|| false, || panic!("odd")));
+        assert_eq!(panicked.unwrap_err().downcast_ref(), Some(&"odd"));
+    }
+
+    #[test]
     fn a_part_on_another_thread_ends_too() {
-        let wanted = Wanted::new();
+        let wanted = Wanted::default();
         let lent = wanted.job().run(WhileWanted::of_this_thread);
-        drop(wanted);
+        wanted.end();
         let part = std::thread::spawn(move || lent.run(checkpoint));
         assert!(part.join().is_err());
         WhileWanted::of_this_thread().run(checkpoint);
@@ -136,18 +177,15 @@ mod tests {
 
     #[test]
     fn work_on_top_and_work_with_a_lock_go_on() {
-        let wanted = Wanted::new();
-        let job = wanted.job();
+        let wanted = Wanted::default();
         let lock = Lock::new(());
         let ended = catch_unwind(AssertUnwindSafe(|| {
-            job.run(|| {
-                drop(wanted);
+            wanted.job().run(|| {
+                wanted.end();
                 let held = lock.lock();
                 checkpoint();
                 drop(held);
-                let on_top = set_aside();
-                checkpoint();
-                drop(on_top);
+                in_any_case(checkpoint);
             })
         }));
         assert!(ended.is_ok());

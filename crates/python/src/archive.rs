@@ -15,12 +15,12 @@ use refrain::{Archive, Dialect, Entry, EntryKind, MemberKind};
 use crate::buffer::{NewBytes, WritableBuffer};
 use crate::endpoints::{Endpoint, file_sink, source};
 use crate::entry::{PythonEntry, PythonMember};
-use crate::error::{to_python, usage};
-use crate::job::{Job, run};
+use crate::error::usage;
+use crate::job::{Job, run, run_read};
 use crate::listing::{children, matching};
 use crate::options::for_reading;
 use crate::outputs::{Output, output};
-use crate::process::{forks, without_interpreter};
+use crate::process::forks;
 
 /// An archive opened for random access by any number of threads.
 #[pyclass(frozen, module = "refrain._refrain")]
@@ -55,7 +55,7 @@ impl NativeArchive {
         work: impl FnOnce(&Archive) -> refrain::Result<R> + Send,
     ) -> PyResult<R> {
         let archive = self.archive(py)?;
-        without_interpreter(py, || work(archive))?.map_err(|error| to_python(py, &error))
+        run_read(py, &Arc::default(), None, |_| work(archive))
     }
 
     fn entry_of(&self, member: usize, name: &[u8], entry: Entry) -> PythonEntry {
@@ -90,14 +90,12 @@ impl NativeArchive {
     ) -> PyResult<NativeArchive> {
         let source = source(py, &endpoint)?;
         let options = for_reading(options)?;
-        let opened = without_interpreter(py, || {
+        let (archive, states_sizes) = run_read(py, &Arc::default(), None, |_| {
             let archive = Archive::open_or_scan(source.clone(), &options)?;
             archive.use_memory_for_serving();
             let states_sizes = states_sizes(&archive, &*source)?;
             Ok((archive, states_sizes))
         })?;
-        let opened = opened.map_err(|error: refrain::Error| to_python(py, &error));
-        let (archive, states_sizes) = opened?;
         Ok(NativeArchive {
             states_sizes,
             names_members: archive.member_count() > 1,
@@ -236,7 +234,7 @@ impl NativeArchive {
         let entry = entry.map(|entry| &entry.entry);
         let bytes = NewBytes::new(py, length)?;
         let mut sink = bytes.sink(py);
-        run(py, &job.0, None, |watch| {
+        run_read(py, &job.0, None, |watch| {
             archive.write_range((member, entry), start..end, &mut sink, watch)
         })?;
         bytes.finish(py)
@@ -258,7 +256,7 @@ impl NativeArchive {
         let archive = self.archive(py)?;
         let entry = entry.map(|entry| &entry.entry);
         let Output { mut sink, memory } = output(py, to, &job.0)?;
-        run(py, &job.0, progress, |watch| {
+        run_read(py, &job.0, progress, |watch| {
             let all: Range<u64> = 0..u64::MAX;
             let range = range.map_or(all, |(start, end)| start..end);
             archive.write_range((member, entry), range, &mut *sink, watch)?;
@@ -284,7 +282,7 @@ impl NativeArchive {
         let stated = self.call(py, |archive| archive.member(member))?;
         if !matches!(stated.kind, MemberKind::Tree | MemberKind::Tar) {
             let mut sink = file_sink(py, target, overwrite, stated.mode)?;
-            run(py, &job.0, progress, |watch| {
+            run_read(py, &job.0, progress, |watch| {
                 archive.write_range(member, 0..u64::MAX, &mut sink, watch)?;
                 Ok(sink.publish()?)
             })?;

@@ -3,11 +3,11 @@
 
 use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use pyo3::prelude::*;
-use refrain::{Progress, Watch};
-use refrain_pool::Lock;
+use refrain::{Error, ErrorKind, Progress, Watch};
+use refrain_pool::{Lock, while_wanted};
 use refrain_sync::clock::monotonic_ns;
 
 use crate::error::to_python;
@@ -22,6 +22,8 @@ const SIGNALS_INTERVAL_NS: u64 = 50_000_000;
 pub struct JobState {
     cancelled: AtomicBool,
     exception: Lock<Option<PyErr>>,
+    /// When signals were looked at.
+    checked_at_ns: AtomicU64,
 }
 
 impl JobState {
@@ -46,11 +48,17 @@ impl JobState {
         self.cancelled.load(Ordering::Acquire)
     }
 
-    /// Runs the handlers of signals that have arrived, if this is the main thread.
+    /// Runs the handlers of signals that have arrived, if this is the main thread and it is time.
     pub fn check_signals(&self) {
         if !process::is_main_thread() {
             return;
         }
+        let now_ns = monotonic_ns();
+        let before_ns = self.checked_at_ns.load(Ordering::Relaxed);
+        if now_ns.saturating_sub(before_ns) < SIGNALS_INTERVAL_NS {
+            return;
+        }
+        self.checked_at_ns.store(now_ns, Ordering::Relaxed);
         if let Some(Err(exception)) = Python::try_attach(|py| py.check_signals()) {
             self.fail(exception);
         }
@@ -83,24 +91,13 @@ impl Job {
 struct PythonWatch {
     state: Arc<JobState>,
     progress: Option<Py<PyAny>>,
-    checked_at_ns: Cell<u64>,
     /// What was told last.
     told: Cell<Progress>,
 }
 
-impl PythonWatch {
-    fn check_signals(&self) {
-        let now_ns = monotonic_ns();
-        if now_ns.saturating_sub(self.checked_at_ns.get()) >= SIGNALS_INTERVAL_NS {
-            self.checked_at_ns.set(now_ns);
-            self.state.check_signals();
-        }
-    }
-}
-
 impl Watch for PythonWatch {
     fn progress(&self, progress: &Progress) {
-        self.check_signals();
+        self.state.check_signals();
         let Some(callback) = &self.progress else {
             return;
         };
@@ -124,7 +121,7 @@ impl Watch for PythonWatch {
     }
 
     fn cancel_flag(&self) -> Option<&AtomicBool> {
-        self.check_signals();
+        self.state.check_signals();
         Some(&self.state.cancelled)
     }
 }
@@ -144,7 +141,6 @@ pub fn run<R: Send>(
         let watch = PythonWatch {
             state: watched,
             progress,
-            checked_at_ns: Cell::new(0),
             told: Cell::default(),
         };
         verb(&watch)
@@ -155,4 +151,23 @@ pub fn run<R: Send>(
         (_, Some(exception)) => Err(exception),
         (Err(error), None) => Err(to_python(py, &error)),
     }
+}
+
+/// Runs what only reads, as [`run`]. It also ends while this thread decodes a block, which can take
+/// minutes.
+pub fn run_read<R: Send>(
+    py: Python<'_>,
+    state: &Arc<JobState>,
+    progress: Option<Py<PyAny>>,
+    verb: impl FnOnce(&dyn Watch) -> refrain::Result<R> + Send,
+) -> PyResult<R> {
+    let asked = Arc::clone(state);
+    let is_unwanted = move || {
+        asked.check_signals();
+        asked.is_cancelled()
+    };
+    run(py, state, progress, move |watch| {
+        let cancelled = || Err(Error::new(ErrorKind::Cancelled, "the read was interrupted"));
+        while_wanted(is_unwanted, || verb(watch)).unwrap_or_else(cancelled)
+    })
 }

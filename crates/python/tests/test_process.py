@@ -92,6 +92,22 @@ class Interrupted(Process):
                 self.assertLess(time.monotonic() - started, 20)
                 self.assertEqual(os.listdir(self.directory), [])
 
+    def test_archives_remain_usable(self) -> None:
+        out = self.run_code("""
+            data = random.Random(1).randbytes(1 << 19).hex().encode()
+            archive = refrain.open(refrain.compress(data, level=9))
+            def ring(*_): raise InterruptedError
+            signal.signal(signal.SIGALRM, ring)
+            for read in (lambda: archive.read(None, len(data) - 10, 10), archive.read):
+                signal.setitimer(signal.ITIMER_REAL, 0.2)
+                try:
+                    read()
+                except InterruptedError:
+                    print('rang')
+            print(archive.read() == data)
+        """)
+        self.assertEqual(out, "rang\nrang\nTrue\n")
+
     def test_handlers_run(self) -> None:
         out = self.run_code("""
             signal.signal(signal.SIGALRM, lambda *_: print('rang'))

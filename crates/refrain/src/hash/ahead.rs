@@ -16,6 +16,7 @@ use super::delivery::Delivery;
 use super::inputs::HashInputs;
 use super::threads::resolved;
 use crate::error::{Error, ErrorKind, Result};
+use crate::progress::next_event;
 use crate::store::exact_read::read_full;
 
 /// The number of pieces that are read ahead; each has [`SEGMENT_BYTES`].
@@ -141,7 +142,7 @@ impl Ahead<'_, '_, '_> {
             self.read_next(Vec::new());
         }
         self.piece(first)?;
-        while let Some(event) = self.crew.next() {
+        while let Some(event) = next_event(self.crew, delivery.watch)? {
             match event? {
                 HashJobResult::Piece(Err(error)) => return Ok(Err(error)),
                 HashJobResult::Piece(Ok(piece)) => {

@@ -13,7 +13,7 @@ use crate::progress::{Progress, Watch, is_cancelled};
 /// Passes results to the caller in order, and reports the progress.
 pub(super) struct Delivery<'a> {
     inputs: &'a dyn HashInputs,
-    watch: &'a dyn Watch,
+    pub(super) watch: &'a dyn Watch,
     done: &'a mut dyn FnMut(usize, io::Result<DigestValue>) -> Result<()>,
     waiting: BTreeMap<usize, io::Result<DigestValue>>,
     next: usize,

@@ -13,7 +13,7 @@ use refrain_pool::{Lane, crew};
 use refrain_protect::{HashKind, MemberSegment, SEGMENT_BYTES};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::progress::{Progress, Watch, is_cancelled};
+use crate::progress::{Progress, Watch, is_cancelled, next_event};
 use crate::read::content_check::ContentCheck;
 
 /// The size of a piece: several blocks of the fast levels.
@@ -109,7 +109,7 @@ impl RangeRead<'_> {
             }
             let mut done = BTreeMap::new();
             let mut delivered = 0;
-            while let Some(event) = crew.next() {
+            while let Some(event) = next_event(crew, watch)? {
                 let piece = event?;
                 done.insert(piece.number, piece);
                 while let Some(piece) = done.remove(&delivered) {

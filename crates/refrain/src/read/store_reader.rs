@@ -8,7 +8,7 @@ use refrain_format::Limits;
 use refrain_pool::permits::AcquiredPermits;
 use refrain_pool::pool::{checkpoint, current_worker};
 use refrain_pool::stages::stage;
-use refrain_pool::{compute, return_free_memory};
+use refrain_pool::{compute, in_any_case, return_free_memory};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::read::block_cache::CodecMemory;
@@ -456,10 +456,9 @@ impl StoreReader {
             count(&self.counters.source_bytes, location.frame_bytes);
             let _stage = stage("decode", wanted);
             // Before the block has memory: it may get that of an evicted one.
-            let evicted = shard.lock().shrink(location.block);
-            evicted
-                .into_iter()
-                .for_each(|(block, bytes)| self.retain_compressed(block, bytes));
+            let evicted = shard.lock().shrink(location.block).into_iter();
+            // They would count for nothing, but stay, without their copies.
+            in_any_case(|| evicted.for_each(|(block, bytes)| self.retain_compressed(block, bytes)));
             if let Some(shared) = &resources.memory.caches {
                 shared.make_room(&resources.cache, location.block);
             }

@@ -6,7 +6,7 @@ use refrain_foreign::{BlockPart, BlockSplitter, StreamCheck};
 use refrain_pool::{Crew, Lane, crew};
 
 use crate::error::{Error, Result};
-use crate::progress::{Progress, Watch, is_cancelled};
+use crate::progress::{Progress, Watch, is_cancelled, next_event};
 use crate::read::content_limit::{ContentLimit, ContentMeter};
 use crate::read::foreign::content::Again;
 
@@ -71,7 +71,7 @@ impl Blocks<'_, '_, '_> {
     }
 
     /// The next content in file order; `None` at its end.
-    fn next(&mut self) -> std::result::Result<Option<Vec<u8>>, Stop> {
+    fn next(&mut self, watch: &dyn Watch) -> std::result::Result<Option<Vec<u8>>, Stop> {
         loop {
             self.fill()?;
             match self.slots.front() {
@@ -86,7 +86,7 @@ impl Blocks<'_, '_, '_> {
                         self.slots.pop_front();
                         return Ok(Some(content));
                     }
-                    let Some(event) = self.crew.next() else {
+                    let Some(event) = next_event(self.crew, watch)? else {
                         return Err(Stop::File);
                     };
                     let (number, content) = event.map_err(Error::from)?;
@@ -125,7 +125,7 @@ pub(crate) fn for_each_block(
             decoded: BTreeMap::new(),
             check: StreamCheck::default(),
         };
-        while let Some(content) = blocks.next()? {
+        while let Some(content) = blocks.next(watch)? {
             meter.add(content.len() as u64)?;
             each(&content)?;
             *delivered_bytes = delivered_bytes.saturating_add(content.len() as u64);

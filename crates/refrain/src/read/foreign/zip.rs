@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use refrain_entries::{Entry, EntryKind, Selection, Timestamp};
 use refrain_filesystem::restore::TreeRestore;
 use refrain_foreign::{Description, Error as ForeignError, ZipEntry, ZipFile, ZipKind};
+use refrain_pool::pool::checkpoint;
 use refrain_pool::{Lane, crew};
 use refrain_storage::{Sink, Source, read_full};
 
@@ -323,7 +324,6 @@ impl Zip {
         let shared = Shared {
             meter: &ContentMeter::new(self.limit.clone()),
             content_bytes: AtomicU64::new(0),
-            is_cancelled: AtomicBool::new(false),
         };
         let shared = &shared;
         crew(self.threads, |crew| {
@@ -345,20 +345,11 @@ impl Zip {
                 let decoded = crew.next_within(REPORT_INTERVAL);
                 let content_bytes = shared.content_bytes.load(Ordering::Relaxed);
                 let reported = report(content_bytes, watch);
-                // Running jobs end soon after a failure.
                 let outcome = decoded
                     .map(|decoded| -> Result<Option<Problem>> { decoded? })
                     .transpose();
-                match reported.and(outcome) {
-                    Ok(problem) => {
-                        if let Some(problem) = problem.flatten() {
-                            watch.problem(0, &problem);
-                        }
-                    }
-                    Err(error) => {
-                        shared.is_cancelled.store(true, Ordering::Relaxed);
-                        return Err(error);
-                    }
+                if let Some(problem) = reported.and(outcome)?.flatten() {
+                    watch.problem(0, &problem);
                 }
             }
         })
@@ -369,7 +360,6 @@ impl Zip {
 struct Shared<'a> {
     meter: &'a ContentMeter,
     content_bytes: AtomicU64,
-    is_cancelled: AtomicBool,
 }
 
 fn report(content_bytes: u64, watch: &dyn Watch) -> Result<()> {
@@ -410,9 +400,7 @@ fn decode(
         let count = bytes.len() as u64;
         shared.meter.add(count)?;
         shared.content_bytes.fetch_add(count, Ordering::Relaxed);
-        if shared.is_cancelled.load(Ordering::Relaxed) {
-            return Err(Error::cancelled());
-        }
+        checkpoint();
         let is_written = restored
             .as_ref()
             .is_none_or(|restored| restored.write_at(offset, bytes).is_ok());

@@ -7,7 +7,7 @@ use std::ops::Range;
 use refrain_pool::{Crew, Lane, crew};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::progress::{Watch, is_cancelled};
+use crate::progress::{Watch, is_cancelled, next_event};
 use crate::read::tree::content::TreeContent;
 
 /// A piece of work.
@@ -98,7 +98,7 @@ pub(crate) fn run_in_order<'env, T: Send + 'env>(
                 }
             }
             runner.start();
-            match crew.next() {
+            match next_event(crew, watch)? {
                 Some(event) => runner.handle(event?)?,
                 None if is_complete && runner.waiting.is_empty() => return failed,
                 None => {}

@@ -10,7 +10,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use refrain_pool::{Crew, Lane, Wanted};
+use refrain_pool::{Crew, Lane};
 
 use crate::error::{Error, Result};
 use crate::progress::Watch;
@@ -33,9 +33,6 @@ pub(crate) struct EncodeQueue<'c, 'scope, 'env, C: Encoding> {
     /// Whether the refused job was the only one of the run.
     was_alone: bool,
     is_lighter: bool,
-    /// A run that was cancelled or failed does not wait until its blocks are encoded: at level 9
-    /// one takes minutes.
-    wanted: Wanted,
 }
 
 /// The notice of a block that was encoded by another coding than the archive's.
@@ -57,7 +54,6 @@ impl<'c, 'scope, 'env, C: Encoding> EncodeQueue<'c, 'scope, 'env, C> {
             refused: None,
             was_alone: false,
             is_lighter: false,
-            wanted: Wanted::new(),
         }
     }
 
@@ -166,9 +162,9 @@ impl<'c, 'scope, 'env, C: Encoding> EncodeQueue<'c, 'scope, 'env, C> {
     }
 
     fn submit(&self, job: C::EncodeJob) {
-        let (context, wanted) = (self.context.clone(), self.wanted.job());
+        let context = self.context.clone();
         self.crew.submit(Lane::Background, move || {
-            PipelineEvent::Encoded(match wanted.run(|| C::encode(&context, &job)) {
+            PipelineEvent::Encoded(match C::encode(&context, &job) {
                 Ok(encoded) => EncodeOutcome::Encoded(encoded),
                 Err(error) if error.is_out_of_memory() => EncodeOutcome::Refused { job, error },
                 Err(error) => EncodeOutcome::Failed(error),
@@ -179,10 +175,9 @@ impl<'c, 'scope, 'env, C: Encoding> EncodeQueue<'c, 'scope, 'env, C> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     use refrain_pool::crew;
-    use refrain_pool::pool::checkpoint;
 
     use super::*;
     use crate::error::ErrorKind;
@@ -277,41 +272,5 @@ mod tests {
         assert_eq!(error.kind, ErrorKind::Limit, "{error}");
         let error = encode(&[job(0, 0), job(99, 0), job(0, 0)]).unwrap_err();
         assert!(error.is_out_of_memory(), "{error}");
-    }
-
-    /// Encodes for ever.
-    struct Endless;
-
-    impl Encoding for Endless {
-        type EncodeJob = Arc<AtomicBool>;
-        type Encoded = ();
-        type Digests = ();
-
-        fn encode(_context: &PipelineContext, has_begun: &Arc<AtomicBool>) -> Result<()> {
-            loop {
-                has_begun.store(true, Ordering::SeqCst);
-                checkpoint();
-            }
-        }
-
-        fn with_less_memory(_job: Arc<AtomicBool>) -> Option<Arc<AtomicBool>> {
-            None
-        }
-
-        fn digest(_digests: &mut (), _data: &EpochData) {}
-    }
-
-    #[test]
-    fn a_run_that_fails_does_not_wait_for_its_blocks() {
-        let ended: Result<()> = crew(2, |crew| {
-            let mut queue = EncodeQueue::<Endless>::new(crew, Arc::new(test_context()), 2);
-            let has_begun = Arc::new(AtomicBool::new(false));
-            queue.push(has_begun.clone());
-            while !has_begun.load(Ordering::SeqCst) {
-                std::thread::yield_now();
-            }
-            Err(Error::cancelled())
-        });
-        assert_eq!(ended.unwrap_err().kind, ErrorKind::Cancelled);
     }
 }
