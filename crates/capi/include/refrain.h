@@ -55,8 +55,7 @@ extern "C" {
  * message names the first. */
 #define REFRAIN_WITH_EXCEPTIONS 4
 
-/* The call is invalid: a NULL pointer, contradictory options, a stream that has ended; or the
- * password or key that an archive needs is missing or wrong. */
+/* The call is invalid: a NULL pointer, contradictory options, a stream that has ended. */
 #define REFRAIN_ERROR_USAGE (-1)
 
 /* The input is damaged, truncated or forged. */
@@ -79,6 +78,9 @@ extern "C" {
 
 /* The archive has no such member or entry. */
 #define REFRAIN_ERROR_NOT_FOUND (-9)
+
+/* The password or key that the archive needs is missing or wrong. */
+#define REFRAIN_ERROR_LOCKED (-10)
 
 /* A defect of this library. What was not finished was not published. */
 #define REFRAIN_ERROR_INTERNAL (-70)
@@ -124,6 +126,9 @@ extern "C" {
 /* Number: the cipher for a password in lrzip's format, one of REFRAIN_LRZIP_…. Default:
  * AES-256-GCM. */
 #define REFRAIN_OPTION_LRZIP_CIPHER 11
+
+/* Number: what is opened or restored of a damaged archive, one of REFRAIN_DAMAGED_…. */
+#define REFRAIN_OPTION_DAMAGED 12
 
 /* Text: a codec, as zstd or zstd:19. Default: the level's. */
 #define REFRAIN_OPTION_CODEC 101
@@ -183,6 +188,16 @@ extern "C" {
 
 /* AES-128-CBC of lrzip 0.6, which detects no changes and resists only long random passwords. */
 #define REFRAIN_LRZIP_AES128_CBC 1
+
+/* The call ends with an error at the first damage. The default. */
+#define REFRAIN_DAMAGED_REFUSE 0
+
+/* What is proved intact can be read and is restored, also of an archive that is cut off; damaged
+ * files are left out. A stream ends at the damage. */
+#define REFRAIN_DAMAGED_OMIT 1
+
+/* Damaged files are restored, too, with zeros for what is missing. */
+#define REFRAIN_DAMAGED_KEEP 2
 
 /* More input follows. */
 #define REFRAIN_CONTINUE 0
@@ -485,7 +500,8 @@ int32_t refrain_compress_file(
  *
  * Of a damaged archive each member appears complete or not at all: of a directory with a damaged
  * file nothing, and of several members not always those without damage. Of an archive that is cut
- * off nothing appears.
+ * off nothing appears. REFRAIN_OPTION_DAMAGED restores more: the result is then
+ * REFRAIN_WITH_EXCEPTIONS, the summary counts the damaged files, and the message names the first.
  *
  * Requires: The paths end with a NUL byte; summary has as many bytes as it says. */
 int32_t refrain_decompress_file(
@@ -518,7 +534,8 @@ int32_t refrain_compress_descriptor(
  * summary may be NULL.
  *
  * Of a damaged archive the output keeps what was proved right before the damage, which from a pipe
- * is less than from a file; of one that is cut off it may keep nothing.
+ * is less than from a file; of one that is cut off it may keep nothing. REFRAIN_OPTION_DAMAGED
+ * delivers more, with REFRAIN_WITH_EXCEPTIONS.
  *
  * Requires: The descriptors stay open during the call; summary has as many bytes as it says. */
 int32_t refrain_decompress_descriptor(

@@ -7,7 +7,7 @@ use refrain::{Error, ErrorKind};
 
 use crate::numbers::{
     REFRAIN_ERROR_CANCELLED, REFRAIN_ERROR_DAMAGED, REFRAIN_ERROR_INTERNAL, REFRAIN_ERROR_IO,
-    REFRAIN_ERROR_LIMIT, REFRAIN_ERROR_UNSUPPORTED, REFRAIN_ERROR_USAGE,
+    REFRAIN_ERROR_LIMIT, REFRAIN_ERROR_LOCKED, REFRAIN_ERROR_UNSUPPORTED, REFRAIN_ERROR_USAGE,
 };
 
 /// A failed call.
@@ -49,6 +49,7 @@ impl Failure {
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
         let number = match error.kind {
+            ErrorKind::Usage if error.is_locked() => REFRAIN_ERROR_LOCKED,
             ErrorKind::Usage => REFRAIN_ERROR_USAGE,
             ErrorKind::Damaged => REFRAIN_ERROR_DAMAGED,
             ErrorKind::Unsupported => REFRAIN_ERROR_UNSUPPORTED,

@@ -12,8 +12,8 @@ use refrain::lrzip::compress_lrzip;
 use refrain::storage::{DescriptorReader, FileSource, RemoteSource, Sink, Source};
 use refrain::volumes::{holds_archive, open_volumes};
 use refrain::{
-    Archive, Content, Dialect, DirectoryContent, Input, MemberInput, Timestamp, Watch, compress,
-    extract, verify,
+    Archive, Content, Damage, DamagedFile, Dialect, DirectoryContent, Input, MemberInput,
+    RestoreTo, Targets, Timestamp, Watch, compress, extract, recover, verify,
 };
 use refrain_storage::{Location, VolumeFolder, VolumePlace, create_output, descriptor_output};
 
@@ -22,16 +22,15 @@ use refrain_sync::{Mutex, lock};
 use crate::archive::OpenArchive;
 use crate::failure::{Failure, Result};
 use crate::numbers::{REFRAIN_ERROR_IO, REFRAIN_OK, REFRAIN_WITH_EXCEPTIONS};
-use crate::settings::{Format, Settings};
+use crate::settings::{Damaged, Format, Settings};
 use crate::stream::AllToSink;
-use crate::targets::Restore;
 
 /// What a call wrote.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Done {
     pub content_bytes: u64,
     pub archive_bytes: u64,
-    /// Files that are missing or changed, and the first of them.
+    /// Files that are missing, changed or damaged, and the first of them.
     pub exceptions: u64,
     pub first_exception: Option<String>,
 }
@@ -39,7 +38,10 @@ pub(crate) struct Done {
 impl Done {
     /// The number that the call returns.
     pub(crate) fn number(&self) -> i32 {
-        if self.exceptions == 0 { REFRAIN_OK } else { REFRAIN_WITH_EXCEPTIONS }
+        match &self.first_exception {
+            None if self.exceptions == 0 => REFRAIN_OK,
+            _ => REFRAIN_WITH_EXCEPTIONS,
+        }
     }
 }
 
@@ -83,15 +85,49 @@ pub(crate) fn decompress_path(
     settings: &Settings,
     watch: &dyn Watch,
 ) -> Result<Done> {
-    let archive = Archive::open(source(input, settings)?, &settings.read_options())?;
-    let mut targets = Restore::new(output, archive.member_count(), settings)?;
-    let summary = extract(archive, &mut targets, &settings.read_options(), watch)?;
+    let archive = open_archive(source(input, settings)?, settings)?;
+    let restore = settings.restore_options();
+    let mut targets = match archive.member_count() {
+        0 | 1 => RestoreTo::at(output, restore),
+        _ => RestoreTo::below(output, restore)?,
+    };
+    let mut done = restore_all(archive, &mut targets, settings, watch)?;
+    done.exceptions += targets.problem_count();
+    let first = targets.problems().first().map(ToString::to_string);
+    done.first_exception = done.first_exception.or(first);
+    Ok(done)
+}
+
+/// Restores everything or, as the settings say, what is intact.
+pub(crate) fn restore_all(
+    input: impl Into<Input>,
+    targets: &mut dyn Targets,
+    settings: &Settings,
+    watch: &dyn Watch,
+) -> Result<Done> {
+    let options = settings.read_options();
+    let keeps_broken = settings.damaged == Damaged::Keep;
+    let (summary, damage) = match settings.damaged {
+        Damaged::Refuse => (extract(input, targets, &options, watch)?, Damage::default()),
+        Damaged::Omit | Damaged::Keep => recover(input, targets, keeps_broken, &options, watch)?,
+    };
     Ok(Done {
         content_bytes: summary.content_bytes,
         archive_bytes: summary.archive_bytes,
-        exceptions: targets.exceptions,
-        first_exception: targets.first_exception,
+        exceptions: damage.file_count + damage.incomplete_lists,
+        first_exception: first_damage(&damage),
     })
+}
+
+/// The first damaged file; of an archive that is damaged elsewhere that it is.
+fn first_damage(damage: &Damage) -> Option<String> {
+    let text = |file: &DamagedFile| {
+        let name = file.path.as_ref().unwrap_or(&file.member_name);
+        let how = if file.is_kept { "damaged, and kept" } else { "damaged" };
+        format!("{}: {how}", String::from_utf8_lossy(name))
+    };
+    let first = damage.files.first().map(text);
+    first.or_else(|| (!damage.is_none()).then(|| "the archive is damaged".to_owned()))
 }
 
 /// Decompresses what a descriptor has into another one, like a stream.
@@ -109,13 +145,9 @@ pub(crate) fn decompress_descriptor(
         sink: Arc::new(Mutex::new(descriptor_sink(output)?)),
         settings,
     };
-    let summary = extract(input, &mut targets, &settings.read_options(), watch)?;
+    let done = restore_all(input, &mut targets, settings, watch)?;
     lock(&targets.sink).publish()?;
-    Ok(Done {
-        content_bytes: summary.content_bytes,
-        archive_bytes: summary.archive_bytes,
-        ..Done::default()
-    })
+    Ok(done)
 }
 
 fn compress_member(
@@ -246,13 +278,22 @@ pub(crate) fn open_descriptor(
 
 fn opened_archive(source: Arc<dyn Source>, name: &str, settings: &Settings) -> Result<OpenArchive> {
     let dialect = Dialect::from_source(&*source)?;
-    let archive = Archive::open(source, &settings.read_options());
+    let archive = open_archive(source, settings);
     let archive = archive.map_err(|error| error.in_file(name))?;
     archive.use_memory_for_serving();
     Ok(OpenArchive {
         archive: Arc::new(archive),
         dialect,
     })
+}
+
+/// Opens an archive by its index or, as the settings say, by what is left of it.
+fn open_archive(source: Arc<dyn Source>, settings: &Settings) -> refrain::Result<Archive> {
+    let options = settings.read_options();
+    match settings.damaged {
+        Damaged::Refuse => Archive::open(source, &options),
+        Damaged::Omit | Damaged::Keep => Archive::open_or_scan(source, &options),
+    }
 }
 
 /// Reads and checks everything in an archive.

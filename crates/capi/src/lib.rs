@@ -20,5 +20,4 @@ mod progress;
 mod ranges;
 mod settings;
 mod stream;
-mod targets;
 pub mod types;

@@ -6,8 +6,7 @@ pub const REFRAIN_OK: i32 = 0;
 /// message names the first.
 pub const REFRAIN_WITH_EXCEPTIONS: i32 = 4;
 
-/// The call is invalid: a NULL pointer, contradictory options, a stream that has ended; or the
-/// password or key that an archive needs is missing or wrong.
+/// The call is invalid: a NULL pointer, contradictory options, a stream that has ended.
 pub const REFRAIN_ERROR_USAGE: i32 = -1;
 /// The input is damaged, truncated or forged.
 pub const REFRAIN_ERROR_DAMAGED: i32 = -2;
@@ -23,6 +22,8 @@ pub const REFRAIN_ERROR_HANDLE: i32 = -7;
 pub const REFRAIN_ERROR_FORKED: i32 = -8;
 /// The archive has no such member or entry.
 pub const REFRAIN_ERROR_NOT_FOUND: i32 = -9;
+/// The password or key that the archive needs is missing or wrong.
+pub const REFRAIN_ERROR_LOCKED: i32 = -10;
 /// A defect of this library. What was not finished was not published.
 pub const REFRAIN_ERROR_INTERNAL: i32 = -70;
 /// The progress callback returned something other than 0, or the stream was closed.
@@ -56,6 +57,8 @@ pub const REFRAIN_OPTION_CONTENT_BYTES_MAX: i32 = 10;
 /// Number: the cipher for a password in lrzip's format, one of `REFRAIN_LRZIP_…`. Default:
 /// AES-256-GCM.
 pub const REFRAIN_OPTION_LRZIP_CIPHER: i32 = 11;
+/// Number: what is opened or restored of a damaged archive, one of `REFRAIN_DAMAGED_…`.
+pub const REFRAIN_OPTION_DAMAGED: i32 = 12;
 
 /// Text: a codec, as `zstd` or `zstd:19`. Default: the level's.
 pub const REFRAIN_OPTION_CODEC: i32 = 101;
@@ -100,6 +103,14 @@ pub const REFRAIN_LRZIP_AES256_GCM: i32 = 0;
 /// AES-128-CBC of lrzip 0.6, which detects no changes and resists only long random passwords.
 pub const REFRAIN_LRZIP_AES128_CBC: i32 = 1;
 
+/// The call ends with an error at the first damage. The default.
+pub const REFRAIN_DAMAGED_REFUSE: i32 = 0;
+/// What is proved intact can be read and is restored, also of an archive that is cut off; damaged
+/// files are left out. A stream ends at the damage.
+pub const REFRAIN_DAMAGED_OMIT: i32 = 1;
+/// Damaged files are restored, too, with zeros for what is missing.
+pub const REFRAIN_DAMAGED_KEEP: i32 = 2;
+
 /// More input follows.
 pub const REFRAIN_CONTINUE: i32 = 0;
 /// Compression: everything so far becomes readable, at the price that what follows does not refer
@@ -133,7 +144,7 @@ pub const REFRAIN_TYPE_TAR: i32 = 10;
 pub const REFRAIN_UNKNOWN: u64 = u64::MAX;
 
 /// Name and meaning of every error number.
-pub(crate) const ERRORS: [(i32, &std::ffi::CStr, &std::ffi::CStr); 12] = [
+pub(crate) const ERRORS: [(i32, &std::ffi::CStr, &std::ffi::CStr); 13] = [
     (REFRAIN_OK, c"ok", c"success"),
     (
         REFRAIN_WITH_EXCEPTIONS,
@@ -167,6 +178,11 @@ pub(crate) const ERRORS: [(i32, &std::ffi::CStr, &std::ffi::CStr); 12] = [
         REFRAIN_ERROR_NOT_FOUND,
         c"not-found",
         c"the archive has no such member or entry",
+    ),
+    (
+        REFRAIN_ERROR_LOCKED,
+        c"locked",
+        c"the password or key that the archive needs is missing or wrong",
     ),
     (
         REFRAIN_ERROR_INTERNAL,

@@ -8,7 +8,7 @@ use refrain::lrzip::{LrzipBackEnd, LrzipCipher, LrzipEncryption, LrzipOptions};
 use refrain::storage::{OutputOptions, Overwrite, RemoteOptions, S3Credentials, S3Options};
 use refrain::{
     CodecChoice, CompressOptions, Encryption, Identity, Level, PasswordSource, Purpose,
-    ReadOptions, Recipient, RecoveryShare, TemporarySpace,
+    ReadOptions, Recipient, RecoveryShare, RestoreToOptions, TemporarySpace,
 };
 use refrain_pool::processors;
 use refrain_storage::Durability;
@@ -36,6 +36,15 @@ pub(crate) enum Format {
     Lrzip,
 }
 
+/// What is restored of a damaged archive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Damaged {
+    #[default]
+    Refuse,
+    Omit,
+    Keep,
+}
+
 /// Access to a store.
 #[derive(Debug, Clone, Default)]
 struct Store {
@@ -53,6 +62,7 @@ pub(crate) struct Settings {
     threads: usize,
     memory_bytes: Option<u64>,
     pub format: Format,
+    pub damaged: Damaged,
     block_bytes: Option<u64>,
     reach_bytes: Option<u64>,
     is_for_serving: bool,
@@ -107,6 +117,14 @@ impl Settings {
                 self.lrzip_cipher = match i32::try_from(value) {
                     Ok(REFRAIN_LRZIP_AES256_GCM) => LrzipCipherChoice::Gcm,
                     Ok(REFRAIN_LRZIP_AES128_CBC) => LrzipCipherChoice::Cbc,
+                    _ => return Err(out_of_range(value)),
+                };
+            }
+            REFRAIN_OPTION_DAMAGED => {
+                self.damaged = match i32::try_from(value) {
+                    Ok(REFRAIN_DAMAGED_REFUSE) => Damaged::Refuse,
+                    Ok(REFRAIN_DAMAGED_OMIT) => Damaged::Omit,
+                    Ok(REFRAIN_DAMAGED_KEEP) => Damaged::Keep,
                     _ => return Err(out_of_range(value)),
                 };
             }
@@ -244,12 +262,18 @@ impl Settings {
         }
     }
 
-    pub(crate) fn restore_options(&self) -> RestoreOptions {
+    pub(crate) fn restore_options(&self) -> RestoreToOptions {
         let usual = RestoreOptions::default();
-        RestoreOptions {
-            overwrite: self.overwrites,
-            memory_bytes: self.memory_bytes.unwrap_or(usual.memory_bytes),
-            ..usual
+        RestoreToOptions {
+            file: self.output_options(),
+            directory: RestoreOptions {
+                overwrite: self.overwrites,
+                memory_bytes: self.memory_bytes.unwrap_or(usual.memory_bytes),
+                ..usual
+            },
+            unpacks_tar: false,
+            keeps_broken: self.damaged == Damaged::Keep,
+            temporary: self.temporary(),
         }
     }
 
@@ -318,6 +342,7 @@ mod tests {
             (REFRAIN_OPTION_MEMORY_BYTES, -1),
             (REFRAIN_OPTION_FORMAT, i64::from(REFRAIN_FORMAT_FOREIGN)),
             (REFRAIN_OPTION_OVERWRITE, 2),
+            (REFRAIN_OPTION_DAMAGED, 3),
             (REFRAIN_OPTION_LRZIP_CIPHER, 1 << 40),
             (REFRAIN_OPTION_CODEC, 1),
             (0, 0),

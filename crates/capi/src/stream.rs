@@ -9,18 +9,19 @@ use refrain::lrzip::compress_lrzip;
 use refrain::storage::Sink;
 use refrain::{
     Content, DamagedFile, Input, Member, MemberInput, MemberStart, Progress, Target, Targets,
-    Watch, compress, extract,
+    Watch, compress, spill_in,
 };
 use refrain_pool::{SignalDelivery, start_detached};
 use refrain_sync::{Mutex, lock};
 
 use crate::exchange::{Buffers, Ending, Exchange, InputReader, OutputSink};
 use crate::failure::{Failure, Result};
+use crate::files::restore_all;
 use crate::numbers::{
-    REFRAIN_CONTINUE, REFRAIN_END, REFRAIN_ERROR_LIMIT, REFRAIN_ERROR_USAGE, REFRAIN_FLUSH,
+    REFRAIN_CONTINUE, REFRAIN_END, REFRAIN_ERROR_DAMAGED, REFRAIN_ERROR_LIMIT, REFRAIN_ERROR_USAGE,
+    REFRAIN_FLUSH,
 };
-use crate::settings::{Format, Settings};
-use crate::targets::content_spill;
+use crate::settings::{Damaged, Format, Settings};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
@@ -311,13 +312,12 @@ fn decompress_stream(
         sink: Arc::new(Mutex::new(Box::new(OutputSink::new(exchange)))),
         settings,
     };
-    let done = extract(
-        Input::Stream(stream),
-        &mut targets,
-        &settings.read_options(),
-        watch,
-    )?;
+    let done = restore_all(Input::Stream(stream), &mut targets, settings, watch)?;
     lock(&targets.sink).publish()?;
+    // The last call has no other way to tell it.
+    if let Some(damage) = done.first_exception {
+        return Err(Failure::new(REFRAIN_ERROR_DAMAGED, damage));
+    }
     Ok(Totals {
         content_bytes: done.content_bytes,
         archive_bytes: done.archive_bytes,
@@ -367,11 +367,12 @@ impl Targets for AllToSink<'_> {
         Ok(lock(&self.sink).publish()?)
     }
 
+    /// What follows could not be told from what is missing.
     fn ends_at_damage(&self) -> bool {
-        true
+        self.settings.damaged != Damaged::Keep
     }
 
     fn spill(&mut self) -> refrain::Result<Box<dyn Sink>> {
-        content_spill(self.settings)
+        spill_in(self.settings.temporary().as_deref())
     }
 }

@@ -295,18 +295,6 @@ pub fn write_file(path: &Path, overwrite: bool, bytes: &[u8]) -> Result<()> {
     publish(sink.as_mut(), path)
 }
 
-/// An unnamed file in `directory` for content that is read back. It is never published.
-pub fn temporary_sink(directory: &Path) -> Result<Box<dyn Sink>> {
-    let path = directory.join(format!(".refrain-{}.content", std::process::id()));
-    let options = OutputOptions {
-        sparse: true,
-        // It may hold data from files that others may not read.
-        mode: Some(0o600),
-        ..OutputOptions::default()
-    };
-    create_output(&path, &options).map_err(|error| storage_failure(&path, error))
-}
-
 /// Makes the output of a sink visible.
 pub fn publish(sink: &mut dyn Sink, path: &Path) -> Result<()> {
     sink.publish().map_err(|error| {

@@ -16,7 +16,7 @@ use refrain::storage::{
 use refrain::{Content, DirectoryContent, Input, MemberInput, Timestamp};
 
 use crate::buffer::BufferSource;
-use crate::error::{storage, usage};
+use crate::error::{of_file, storage, usage};
 use crate::exchange::Exchange;
 use crate::job::JobState;
 use crate::pipe::Pipe;
@@ -41,8 +41,8 @@ pub fn source(py: Python<'_>, endpoint: &Endpoint<'_>) -> PyResult<Arc<dyn Sourc
     Ok(match kind.as_str() {
         "path" => {
             let path: PathBuf = object.extract()?;
-            let opened = without_interpreter(py, || FileSource::open(path))?;
-            Arc::new(opened.map_err(|error| storage(py, error))?)
+            let opened = without_interpreter(py, || FileSource::open(&path))?;
+            Arc::new(opened.map_err(|error| of_file(py, &error, &path))?)
         }
         "buffer" => Arc::new(BufferSource::new(object)?),
         "exchange" => {
@@ -136,7 +136,7 @@ pub fn member(
         _ => {
             if kind == "path" {
                 let path: PathBuf = object.extract()?;
-                let found = fs::metadata(path).map_err(|error| storage(py, error))?;
+                let found = fs::metadata(&path).map_err(|error| of_file(py, &error, &path))?;
                 mode = Some(found.permissions().mode() & 0o7777);
                 modified = found.modified().ok().and_then(timestamp);
             }
@@ -159,6 +159,14 @@ fn timestamp(time: std::time::SystemTime) -> Option<Timestamp> {
     })
 }
 
+/// How files are written.
+pub fn file_options(overwrite: bool) -> OutputOptions {
+    OutputOptions {
+        overwrite: if overwrite { Overwrite::Replace } else { Overwrite::Refuse },
+        ..OutputOptions::default()
+    }
+}
+
 /// A file that appears when it is complete.
 ///
 /// # Errors
@@ -170,12 +178,11 @@ pub fn file_sink(
     mode: Option<u32>,
 ) -> PyResult<AtomicFile> {
     let options = OutputOptions {
-        overwrite: if overwrite { Overwrite::Replace } else { Overwrite::Refuse },
         mode,
-        ..OutputOptions::default()
+        ..file_options(overwrite)
     };
-    let created = without_interpreter(py, || AtomicFile::create(path, &options))?;
-    created.map_err(|error| storage(py, error))
+    let created = without_interpreter(py, || AtomicFile::create(&path, &options))?;
+    created.map_err(|error| of_file(py, &error, &path))
 }
 
 /// Writes to an object with a method `write`, in the thread that runs the verb.

@@ -2,6 +2,7 @@
 
 use std::error::Error as StdError;
 use std::io;
+use std::path::Path;
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -49,7 +50,6 @@ fn error_number(error: &io::Error) -> Option<i32> {
         io::ErrorKind::NotFound => Some(Errno::NOENT),
         io::ErrorKind::PermissionDenied => Some(Errno::ACCESS),
         io::ErrorKind::AlreadyExists => Some(Errno::EXIST),
-        io::ErrorKind::TimedOut => Some(Errno::TIMEDOUT),
         io::ErrorKind::OutOfMemory => Some(Errno::NOMEM),
         _ => None,
     };
@@ -64,9 +64,10 @@ fn exception(
     message: &str,
     number: Option<i32>,
     location: (Option<u64>, Option<u64>, Option<u64>),
+    path: Option<&Path>,
 ) -> PyErr {
     let make = FROM_ENGINE.import(py, "refrain._errors", "from_engine");
-    let made = make.and_then(|make| make.call1((kind, message, number, location)));
+    let made = make.and_then(|make| make.call1((kind, message, number, location, path)));
     made.map_or_else(|error| error, PyErr::from_value)
 }
 
@@ -76,19 +77,27 @@ pub fn to_python(py: Python<'_>, error: &Error) -> PyErr {
     let place = &error.location;
     exception(
         py,
-        kind_name(error.kind),
+        if error.is_locked() { "locked" } else { kind_name(error.kind) },
         &error.to_string(),
         found.and_then(error_number),
         (place.archive_offset, place.block, place.content_offset),
+        None,
     )
 }
 
 /// The exception for a call that is invalid.
 pub fn usage(py: Python<'_>, text: &str) -> PyErr {
-    exception(py, "usage", text, None, (None, None, None))
+    exception(py, "usage", text, None, (None, None, None), None)
 }
 
 /// The exception for an error of the system.
 pub fn storage(py: Python<'_>, error: io::Error) -> PyErr {
     to_python(py, &Error::from(error))
+}
+
+/// The exception for an error of the system with a file.
+pub fn of_file(py: Python<'_>, error: &io::Error, path: &Path) -> PyErr {
+    let number = system_error(error).and_then(error_number);
+    let (text, location) = (error.to_string(), (None, None, None));
+    exception(py, "storage", &text, number, location, Some(path))
 }

@@ -23,6 +23,7 @@ mod options;
 mod outputs;
 mod pipe;
 mod process;
+mod recover;
 mod verbs;
 
 use pyo3::prelude::*;
@@ -41,5 +42,6 @@ fn _refrain(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(process::after_fork_in_child, module)?)?;
     module.add_function(wrap_pyfunction!(verbs::compress_members, module)?)?;
     module.add_function(wrap_pyfunction!(verbs::decompress, module)?)?;
-    module.add_function(wrap_pyfunction!(verbs::test, module)?)
+    module.add_function(wrap_pyfunction!(verbs::test, module)?)?;
+    module.add_function(wrap_pyfunction!(recover::recover_below, module)?)
 }

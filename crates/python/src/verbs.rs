@@ -7,7 +7,7 @@ use pyo3::types::{PyBytes, PyDict};
 use refrain::storage::Sink;
 use refrain::{
     Archive, Error, ErrorKind, ExtractSummary, Input, Member, MemberKind, MemberStart, Progress,
-    Target, Targets, Watch, compress, extract, verify,
+    Target, Targets, Watch, compress, extract, spill_in, verify,
 };
 
 use crate::buffer::NewBytes;
@@ -54,6 +54,7 @@ pub fn compress_members<'py>(
 /// The target of an archive's only member.
 struct OnlyMember {
     sink: Option<Box<dyn Sink>>,
+    temporary: Option<PathBuf>,
 }
 
 impl Targets for OnlyMember {
@@ -75,6 +76,10 @@ impl Targets for OnlyMember {
             None => Ok(()),
         }
     }
+
+    fn spill(&mut self) -> refrain::Result<Box<dyn Sink>> {
+        spill_in(self.temporary.as_deref())
+    }
 }
 
 /// The number of members and, of the only one, the length, if the archive states it.
@@ -92,7 +97,7 @@ fn stated_bytes(archive: &Archive) -> refrain::Result<Option<u64>> {
 }
 
 /// Tells that everything was done: the engine tells of its progress now and then, not of its end.
-fn tell_all(watch: &dyn Watch, done: ExtractSummary) -> refrain::Result<ExtractSummary> {
+pub(crate) fn tell_all(watch: &dyn Watch, done: ExtractSummary) -> refrain::Result<ExtractSummary> {
     watch.progress(&Progress {
         content_bytes_done: done.content_bytes,
         content_bytes_total: Some(done.content_bytes),
@@ -129,7 +134,10 @@ pub fn decompress<'py>(
             let length = usize::try_from(length).unwrap_or(usize::MAX);
             let bytes = NewBytes::new(py, length)?;
             let sink = Some(Box::new(bytes.sink(py)) as Box<dyn Sink>);
-            let mut targets = OnlyMember { sink };
+            let mut targets = OnlyMember {
+                sink,
+                temporary: None,
+            };
             run(py, &job.0, progress, move |watch| {
                 tell_all(watch, extract(input, &mut targets, &options, watch)?)
             })?;
@@ -137,7 +145,10 @@ pub fn decompress<'py>(
         }
     }
     let Output { sink, memory } = output(py, to, &job.0)?;
-    let mut targets = OnlyMember { sink: Some(sink) };
+    let mut targets = OnlyMember {
+        sink: Some(sink),
+        temporary: options.temporary.clone(),
+    };
     run(py, &job.0, progress, move |watch| {
         tell_all(watch, extract(input, &mut targets, &options, watch)?)
     })?;

@@ -31,6 +31,10 @@ class Directories(InDirectory):
         stated = os.stat(self.path("project/a.txt"))
         self.assertEqual(entries["a.txt"].modified_ns, stated.st_mtime_ns)
         self.assertEqual(entries["a.txt"].mode, stated.st_mode & 0o7777)
+        self.assertIn("docs/b.bin", self.archive.entries)
+        self.assertIn(b"papers", self.archive.entries)
+        self.assertIn(entries["link.csv"], self.archive.entries)
+        self.assertNotIn("papers/b.bin", self.archive.entries)
         self.assertEqual(len(self.archive.entries), self.archive.members[0].entry_count)
 
     def test_read(self) -> None:
@@ -97,6 +101,8 @@ class Directories(InDirectory):
             self.assertEqual(archive.read("q/r"), b"data")
             self.assertEqual([child.name for child in archive.children()], ["p", "q/r", "p.txt"])
             self.assertIn("p/docs/b.bin", [entry.path for entry in archive.entries])
+            self.assertIn("p/docs/b.bin", archive.entries)
+            self.assertNotIn("docs/b.bin", archive.entries)
             with self.assertRaises(refrain.UsageError):
                 archive.read()
             with self.assertRaises(refrain.UsageError):

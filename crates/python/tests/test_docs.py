@@ -22,8 +22,8 @@ def can_run(block: str) -> bool:
 
 
 class Documents(InDirectory):
-    def check(self, name: str) -> None:
-        text = (DOCS / name).read_text()
+    def check(self, name: str, directory: Path = DOCS) -> None:
+        text = (directory / name).read_text()
         blocks = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
         blocks = [block for block in blocks if can_run(block)]
         self.assertTrue(blocks)
@@ -35,6 +35,9 @@ class Documents(InDirectory):
         code = "\n".join(blocks)
         runner.run(doctest.DocTestParser().get_doctest(code, {}, name, name, 0))
         self.assertEqual(runner.summarize().failed, 0)
+
+    def test_description(self) -> None:
+        self.check("DESCRIPTION.md", Path(__file__).parents[1])
 
     def test_python(self) -> None:
         self.check("python.md")

@@ -66,12 +66,31 @@ class Options(unittest.TestCase):
             with self.subTest(options), self.assertRaises(error):
                 refrain.compress(b"data", **options)
 
+    def test_options_that_do_not_exist(self) -> None:
+        calls = [
+            (lambda: refrain.compress(b"", levels=3), "compress has no option 'levels'"),
+            (lambda: refrain.test(b"", level=3), "test has no option 'level'"),
+            (lambda: refrain.open_file(io.BytesIO(), level=3), "to read, has no option 'level'"),
+        ]
+        for call, text in calls:
+            with self.assertRaisesRegex(TypeError, text):
+                call()
+
+    def test_types_have_all_options(self) -> None:
+        from refrain import _types, _verbs
+
+        for types, function in (
+            (_types.ReadingOptions, _verbs.reading_options),
+            (_types.WritingOptions, _verbs.writing_options),
+        ):
+            self.assertEqual(tuple(types.__annotations__), _verbs.parameters(function))
+
     def test_password(self) -> None:
         archive = refrain.compress(b"secret" * 100, password="word")
         self.assertEqual(refrain.decompress(archive, password="word"), b"secret" * 100)
         self.assertEqual(refrain.open(archive, password=b"word").read()[:6], b"secret")
         for password in (None, "other"):
-            with self.assertRaises(refrain.RefrainError):
+            with self.assertRaises(refrain.LockedError):
                 refrain.decompress(archive, password=password)
 
     def test_levels(self) -> None:
@@ -203,6 +222,71 @@ class Broken(InDirectory):
                 verb(bytes(archive))
         with self.assertRaises(OSError):
             refrain.open(bytes(archive)).read()
+
+    def damaged_project(self) -> bytes:
+        """An archive of which a file of several has a damaged block, and nothing else."""
+        for number in range(3):
+            self.write(f"many/{number}.bin", passage(20 + number, 300_000))
+        archive = bytearray(refrain.compress(self.path("many"), block_bytes=1 << 18))
+        archive[archive.index(passage(21, 300_000)[150_000:150_100])] ^= 1
+        return bytes(archive)
+
+    def test_recover(self) -> None:
+        archive = self.damaged_project()
+        with self.assertRaises(refrain.DamagedError):
+            refrain.open(archive).extract(self.path("all"))
+        found = refrain.recover(archive, self.path("left"))
+        self.assertTrue(found.is_damaged)
+        self.assertEqual([problem.path for problem in found.problems], ["1.bin"])
+        [(start, end)] = found.problems[0].missing
+        self.assertTrue(start <= 150_000 < end)
+        self.assertEqual(sorted(os.listdir(self.path("left"))), ["0.bin", "2.bin"])
+
+        kept = refrain.recover(archive, self.path("kept"), keep_broken=True)
+        self.assertTrue(kept.problems[0].is_kept)
+        with open(self.path("kept", "1.bin"), "rb") as file:
+            data = file.read()
+        whole = passage(21, 300_000)
+        self.assertEqual(data, whole[:start] + bytes(end - start) + whole[end:])
+
+        intact = refrain.recover(refrain.compress(self.path("many")), self.path("intact"))
+        self.assertEqual((intact.problems, intact.is_damaged), ([], False))
+        with self.assertRaises(refrain.DamagedError):
+            refrain.recover(passage(1, 1000), self.path("none"))
+
+    def test_recover_what_is_cut_off_and_several_members(self) -> None:
+        archive = refrain.compress({"a": passage(1, 300_000), "b": passage(2, 300_000)})
+        cut = refrain.recover(archive[:400_000], self.path("cut"))
+        self.assertTrue(cut.is_damaged)
+        self.assertEqual(os.listdir(self.path("cut")), ["a"])
+        with open(self.path("cut", "a"), "rb") as file:
+            self.assertEqual(file.read(), passage(1, 300_000))
+
+        self.damaged_project()
+        several = bytearray(
+            refrain.compress({"a": passage(1, 300_000), "b": self.path("many")}, block_bytes=1 << 18)
+        )
+        several[several.index(passage(22, 300_000)[150_000:150_100])] ^= 1
+        found = refrain.recover(bytes(several), self.path("several"))
+        self.assertEqual([problem.path for problem in found.problems], ["b/2.bin"])
+        with open(self.path("several", "a"), "rb") as file:
+            self.assertEqual(file.read(), passage(1, 300_000))
+        self.assertEqual(sorted(os.listdir(self.path("several", "b"))), ["0.bin", "1.bin"])
+
+    def test_file_names_in_exceptions(self) -> None:
+        exists = self.write("exists", b"data")
+        calls = [
+            (lambda: refrain.open(self.path("missing")), "missing", FileNotFoundError),
+            (lambda: refrain.decompress(self.path("missing")), "missing", FileNotFoundError),
+            (lambda: refrain.compress(b"data", exists), "exists", FileExistsError),
+            (lambda: refrain.open_file(exists, "x"), "exists", FileExistsError),
+            (lambda: refrain.compress(b"data", self.path("a", "b")), "a/b", FileNotFoundError),
+        ]
+        for call, name, kind in calls:
+            with self.subTest(name), self.assertRaises(kind) as raised:
+                call()
+            self.assertEqual(raised.exception.filename, self.path(name))
+            self.assertEqual(raised.exception.strerror, os.strerror(raised.exception.errno))
 
     def test_what_is_no_archive(self) -> None:
         for data in (b"", b"x", bytes(10_000), b"hello " * 1000):

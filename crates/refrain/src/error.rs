@@ -133,6 +133,16 @@ impl Error {
         self
     }
 
+    /// The archive is encrypted, and no secret that was given opens it.
+    pub(crate) fn locked(message: impl Into<String>) -> Error {
+        Error::new(ErrorKind::Usage, Locked(message.into()))
+    }
+
+    /// Whether it is encrypted, and no secret that was given opens it: another password or key may help.
+    pub fn is_locked(&self) -> bool {
+        self.cause.is::<Locked>()
+    }
+
     /// Where the archive is truncated, if that is the cause: its length in bytes.
     pub fn cut_off_at(&self) -> Option<u64> {
         self.cause.downcast_ref::<CutOff>().map(|cut| cut.at)
@@ -168,6 +178,18 @@ impl Error {
             .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
     }
 }
+
+/// The cause of an error: the password or key that the archive needs is missing or wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Locked(String);
+
+impl fmt::Display for Locked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Locked {}
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

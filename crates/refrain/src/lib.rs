@@ -65,6 +65,7 @@ mod read;
 mod recover;
 mod recovery;
 mod recovery_share;
+mod restore_to;
 mod signing;
 pub mod storage;
 mod store;
@@ -122,6 +123,7 @@ pub use refrain_protect::signature::{
     SigningKey, TrustedSigner, trusted_signers,
 };
 pub use refrain_protect::{DigestAlgorithm, DigestHasher, DigestValue};
+pub use restore_to::{RestoreTo, RestoreToOptions};
 
 pub use refrain_filesystem::TarSink;
 pub use signing::{
@@ -130,6 +132,7 @@ pub use signing::{
 };
 pub use store::envelope::keys::new_identity;
 pub use survey::damaged_files;
+pub use targets::spill_in;
 pub use tuning::MEMORY_BYTES_MIN;
 pub use verify::verify_root;
 pub use verify::{FrameTotals, verify_frames};

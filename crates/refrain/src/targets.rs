@@ -1,8 +1,10 @@
 //! Targets for the members of an extraction.
 
+use std::path::Path;
+
 use refrain_entries::Selection;
 use refrain_filesystem::restore::TreeRestore;
-use refrain_storage::Sink;
+use refrain_storage::{Sink, temporary_content};
 
 use crate::archive_info::{Member, MemberStart};
 use crate::damage::DamagedFile;
@@ -102,9 +104,20 @@ pub trait Targets {
     /// Any error ends the extraction. Without an implementation, directories are not extracted from
     /// streams.
     fn spill(&mut self) -> Result<Box<dyn Sink>> {
-        let message = "a directory in an archive from a pipe needs room for temporary content";
-        Err(Error::new(ErrorKind::Usage, message))
+        spill_in(None)
     }
+}
+
+/// A sink for [`Targets::spill`], in a file without a name.
+///
+/// # Errors
+/// `Usage` without a directory; of the file system.
+pub fn spill_in(directory: Option<&Path>) -> Result<Box<dyn Sink>> {
+    let Some(directory) = directory else {
+        let text = "a directory in an archive from a pipe needs room for temporary content";
+        return Err(Error::new(ErrorKind::Usage, text));
+    };
+    Ok(temporary_content(directory)?)
 }
 
 /// Reads everything and keeps nothing.

@@ -83,7 +83,7 @@ pub use latch::Latch;
 pub use leftovers::{Leftover, remove_leftovers};
 pub use memory::{MemoryOutput, MemorySink, MemorySource};
 pub use open_at::open_at;
-pub use output::create_output;
+pub use output::{create_output, temporary_content};
 pub use ranged_file::{Positional, RangedFile, Sharing};
 pub use read_back::{NotAsWritten, ReadBack, read_back, read_back_parts};
 pub use redirected::descriptor_output;

@@ -30,6 +30,21 @@ pub fn create_output(path: impl AsRef<Path>, options: &OutputOptions) -> io::Res
     }
 }
 
+/// A file without a name in `directory`, for content that is read back. It is never published.
+///
+/// # Errors
+/// As [`create_output`].
+pub fn temporary_content(directory: &Path) -> io::Result<Box<dyn Sink>> {
+    let path = directory.join(format!(".refrain-{}.content", std::process::id()));
+    let options = OutputOptions {
+        sparse: true,
+        // It may hold data from files that others may not read.
+        mode: Some(0o600),
+        ..OutputOptions::default()
+    };
+    create_output(path, &options)
+}
+
 fn is_direct(existing: &Metadata) -> bool {
     !existing.is_file() && !existing.is_dir()
 }

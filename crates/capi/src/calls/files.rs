@@ -43,7 +43,8 @@ pub unsafe extern "C" fn refrain_compress_file(
 ///
 /// Of a damaged archive each member appears complete or not at all: of a directory with a damaged
 /// file nothing, and of several members not always those without damage. Of an archive that is cut
-/// off nothing appears.
+/// off nothing appears. REFRAIN_OPTION_DAMAGED restores more: the result is then
+/// REFRAIN_WITH_EXCEPTIONS, the summary counts the damaged files, and the message names the first.
 ///
 /// # Safety
 /// The paths end with a NUL byte; `summary` has as many bytes as it says.
@@ -109,7 +110,8 @@ pub unsafe extern "C" fn refrain_compress_descriptor(
 /// `summary` may be NULL.
 ///
 /// Of a damaged archive the output keeps what was proved right before the damage, which from a pipe
-/// is less than from a file; of one that is cut off it may keep nothing.
+/// is less than from a file; of one that is cut off it may keep nothing. REFRAIN_OPTION_DAMAGED
+/// delivers more, with REFRAIN_WITH_EXCEPTIONS.
 ///
 /// # Safety
 /// The descriptors stay open during the call; `summary` has as many bytes as it says.

@@ -104,6 +104,54 @@ static void lrzip_and_descriptors(void) {
     free(output.at), free(archive_bytes.at);
 }
 
+/* Of a damaged archive of two files, and of one that is cut off, what is intact is restored on
+ * request. */
+static void damaged_files(void) {
+    refrain_options *options;
+    refrain_summary summary = {sizeof summary, 0, 0, 0};
+    struct bytes one = content(600000, 21), two = content(600000, 22);
+    CHECK(mkdir("pair", 0755) == 0);
+    write_file("pair/one", one), write_file("pair/two", two);
+    CHECK(refrain_options_open(&options) == 0);
+    CHECK(refrain_options_set_number(options, REFRAIN_OPTION_BLOCK_BYTES, 65536) == 0);
+    CHECK(refrain_compress_file("pair", "pair.rfn", options, NULL) == 0);
+    struct bytes archive = read_file("pair.rfn"), copy;
+    archive.at[archive.size / 4] ^= 1;
+    write_file("broken.rfn", archive);
+    archive.at[archive.size / 4] ^= 1;
+
+    CHECK(refrain_decompress_file("broken.rfn", "broken", options, NULL) == REFRAIN_ERROR_DAMAGED);
+    CHECK(access("broken", F_OK) != 0);
+    CHECK(refrain_options_set_number(options, REFRAIN_OPTION_DAMAGED, REFRAIN_DAMAGED_OMIT) == 0);
+    CHECK(refrain_decompress_file("pair.rfn", "pair.copy", options, &summary) == 0);
+    CHECK(refrain_decompress_file("broken.rfn", "broken", options, &summary) == REFRAIN_WITH_EXCEPTIONS);
+    char text[100] = "";
+    CHECK(refrain_message(NULL, text, sizeof text) > 0 && strcmp(text, "one: damaged") == 0);
+    CHECK(summary.exceptions == 1 && access("broken/one", F_OK) != 0);
+    copy = read_file("broken/two");
+    CHECK(is_equal(copy, two));
+    free(copy.at);
+    CHECK(refrain_options_set_number(options, REFRAIN_OPTION_DAMAGED, REFRAIN_DAMAGED_KEEP) == 0);
+    CHECK(refrain_decompress_file("broken.rfn", "kept", options, &summary) == REFRAIN_WITH_EXCEPTIONS);
+    copy = read_file("kept/one");
+    CHECK(summary.exceptions == 1 && copy.size == one.size && !is_equal(copy, one));
+    free(copy.at);
+    struct bytes cut = read_file("a.rfn");
+    cut.size /= 2;
+    write_file("cut.rfn", cut);
+    CHECK(refrain_decompress_file("cut.rfn", "cut", options, &summary) == REFRAIN_WITH_EXCEPTIONS);
+    copy = read_file("cut");
+    CHECK(copy.size > 100 && copy.size <= file_content.size && memcmp(copy.at, file_content.at, 100) == 0);
+    free(copy.at), free(cut.at);
+    int from = open("broken.rfn", O_RDONLY), to = open("broken.tar", O_RDWR | O_CREAT, 0644);
+    CHECK(refrain_decompress_descriptor(from, to, options, &summary) == REFRAIN_WITH_EXCEPTIONS);
+    CHECK(close(from) == 0 && close(to) == 0);
+    copy = read_file("broken.tar");
+    CHECK(copy.size > one.size + two.size);
+    free(copy.at), free(archive.at), free(one.at), free(two.at);
+    CHECK(refrain_options_close(options) == 0);
+}
+
 static void lists(void) {
     static const struct {
         const char *path;
@@ -210,7 +258,7 @@ static void passwords(void) {
     CHECK(refrain_options_open(&options) == 0);
     CHECK(refrain_options_set_text(options, REFRAIN_OPTION_PASSWORD, "secret", 6) == 0);
     CHECK(refrain_compress_file("tree/sub/b", "b.rfn", options, NULL) == 0);
-    CHECK(refrain_archive_open("b.rfn", NULL, &archive) < 0);
+    CHECK(refrain_archive_open("b.rfn", NULL, &archive) == REFRAIN_ERROR_LOCKED);
     CHECK(refrain_archive_open("b.rfn", options, &archive) == 0);
     unsigned char text[10];
     CHECK(refrain_archive_pread(archive, 0, text, 10, 0) == 6 && memcmp(text, "small\n", 6) == 0);
@@ -301,7 +349,7 @@ int main(int count, char **arguments) {
     options();
     make_tree();
     whole_files(is_short ? 0 : 40 << 20);
-    if (!is_short) lrzip_and_descriptors(), passwords();
+    if (!is_short) lrzip_and_descriptors(), damaged_files(), passwords();
     lists();
     ranges();
     forks();

@@ -13,7 +13,7 @@ use refrain::{
     Timestamp, TreeTarget,
 };
 
-use refrain_storage::{Checking, ReadBack};
+use refrain_storage::{Checking, ReadBack, temporary_content};
 
 use super::not_restored::NotRestored;
 use super::place::{Place, Root};
@@ -419,7 +419,7 @@ impl Targets for Restore {
             (Placement::Stdout, _) | (_, None) => std::env::temp_dir(),
             (_, Some(open)) => open.place.temporary_directory(),
         };
-        files::temporary_sink(&directory).map_err(into_error)
+        Ok(temporary_content(&directory)?)
     }
 }
 

@@ -6,7 +6,7 @@
 b'over and'
 """
 
-from ._archive import Archive, Entries, MemberFile, Problem, open
+from ._archive import Archive, Entries, MemberFile, open
 from ._errors import (
     CancelledError,
     DamagedError,
@@ -14,6 +14,7 @@ from ._errors import (
     FileExistsAlreadyError,
     InternalError,
     LimitError,
+    LockedError,
     MissingFileError,
     PathError,
     RefrainError,
@@ -22,8 +23,9 @@ from ._errors import (
     UsageError,
 )
 from ._file import RefrainFile, open_file
+from ._problems import Problem
 from ._refrain import Entry, Member, __version__
-from ._verbs import Summary, compress, decompress, test
+from ._verbs import Recovery, Summary, compress, decompress, recover, test
 
 __all__ = [
     "Archive",
@@ -35,11 +37,13 @@ __all__ = [
     "FileExistsAlreadyError",
     "InternalError",
     "LimitError",
+    "LockedError",
     "Member",
     "MemberFile",
     "MissingFileError",
     "PathError",
     "Problem",
+    "Recovery",
     "RefrainError",
     "RefrainFile",
     "StorageError",
@@ -51,5 +55,6 @@ __all__ = [
     "decompress",
     "open",
     "open_file",
+    "recover",
     "test",
 ]

@@ -6,6 +6,7 @@ import io
 import os
 from ._endpoints import Input
 from ._errors import PathError, RefrainError, UnsupportedError, UsageError
+from ._problems import Problem
 from ._refrain import Entry, Job, Member, NativeArchive
 from ._runs import run
 from ._verbs import reading_options
@@ -15,28 +16,22 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from os import PathLike
-    from typing import Any
+    from typing import Any, Literal, overload
 
     from typing_extensions import Buffer, Self
 
     from ._types import Progress, Readable
+else:
+
+    def overload(function):
+        return function
+
 
 # How much a buffered file in an archive reads at once.
 BUFFER_BYTES = 1 << 17
 
 # As Linux limits symbolic links in a path.
 _LINKS_MAX = 40
-
-
-class Problem:
-    """Something that could not be restored."""
-
-    def __init__(self, path: str, reason: str) -> None:
-        self.path = path
-        self.reason = reason
-
-    def __repr__(self) -> str:
-        return f"<Problem {self.path!r}: {self.reason}>"
 
 
 class MemberFile(io.RawIOBase):
@@ -125,7 +120,7 @@ class MemberFile(io.RawIOBase):
 
 def _reopen_file(archive: Archive, member: int, path: str | None, position: int) -> MemberFile:
     if path is not None:
-        file: MemberFile = archive.open(path, buffering=0)
+        file = archive.open(path, buffering=0)
     else:
         file = MemberFile(archive, member, None, archive.members[member].name)
     file.seek(position)
@@ -140,6 +135,21 @@ class Entries:
 
     def __len__(self) -> int:
         return sum(member.entry_count for member in self._archive.members)
+
+    def __contains__(self, entry: object) -> bool:
+        """Whether there is this entry, or one with this path; links are not followed."""
+        if isinstance(entry, Entry):
+            entry = entry.path
+        if not isinstance(entry, (str, bytes, os.PathLike)):
+            return False
+        path, native = os.fsencode(entry), self._archive._opened()
+        several = native.member_count > 1
+        for member in self._archive.members:
+            start = os.fsencode(member.name) + b"/" if several else b""
+            if has_entries(member) and path.startswith(start):
+                if native.find_entry(member.number, path[len(start) :]) is not None:
+                    return True
+        return False
 
     def __iter__(self) -> Iterator[Entry]:
         for member in self._archive.members:
@@ -318,7 +328,21 @@ class Archive:
             raise UsageError(f"{entry.path!r} is a {entry.kind}, which has no content")
         return member, entry
 
-    def open(self, path: str | bytes | PathLike[str] | None = None, buffering: int = -1) -> Any:
+    @overload
+    def open(
+        self, path: str | bytes | PathLike[str] | None = None, *, buffering: Literal[0]
+    ) -> MemberFile: ...
+    @overload
+    def open(
+        self, path: str | bytes | PathLike[str] | None = None, buffering: Literal[-1, 1] = -1
+    ) -> io.BufferedReader: ...
+    @overload
+    def open(
+        self, path: str | bytes | PathLike[str] | None = None, buffering: int = -1
+    ) -> MemberFile | io.BufferedReader: ...
+    def open(
+        self, path: str | bytes | PathLike[str] | None = None, buffering: int = -1
+    ) -> MemberFile | io.BufferedReader:
         """A seekable binary file; with buffering=0 a MemberFile, otherwise an io.BufferedReader
         over one."""
         if not isinstance(buffering, int):
@@ -381,7 +405,7 @@ class Archive:
         """Restores files with their metadata below a directory: everything, or these paths.
 
         The only directory member is restored as that directory, several members below it by name.
-        Returns what could not be restored.
+        Returns what could not be restored. Damage ends it: see recover.
         """
         if isinstance(paths, (str, bytes)):
             raise TypeError("paths are a list, also of one path")
@@ -398,7 +422,8 @@ class Archive:
         for number, within in wanted.items():
             target = self._target(directory, self.members[number])
             found = self._restore(number, target, within, overwrite, progress)
-            problems += [Problem(os.fsdecode(path), reason) for path, reason in found]
+            start = self.members[number].name + "/" if len(self.members) > 1 else ""
+            problems += [Problem(start + os.fsdecode(path), reason) for path, reason in found]
         return problems
 
     def _target(self, directory: str | PathLike[str], member: Member) -> str:
@@ -476,22 +501,27 @@ def open(
     identities: Sequence[str] | None = None,
     threads: int | None = None,
     memory: int | None = None,
+    temporary: str | PathLike[str] | None = None,
+    content_max: int | None = None,
     generation: int | str | None = None,
 ) -> Archive:
     """Opens an archive: a path, a URL (http, https, s3; others through fsspec), a buffer with the
     archive itself, or a seekable file object.
 
-    memory is the budget in bytes for decoded blocks and the index (1 GiB by default). A damaged
-    archive is opened, too, if anything is left: see Archive.is_damaged.
+    memory is the budget in bytes for decoded blocks and the index (1 GiB by default), temporary a
+    directory, content_max the most bytes that a call returns. A damaged archive is opened, too, if
+    anything is left: see Archive.is_damaged.
     """
     options = reading_options(
         password=password,
         identities=identities,
         threads=threads,
         memory=memory,
+        temporary=temporary,
+        content_max=content_max,
         generation=generation,
     )
     return Archive(file, options)
 
 
-__all__ = ["Archive", "Entries", "MemberFile", "Problem", "open"]
+__all__ = ["Archive", "Entries", "MemberFile", "open"]

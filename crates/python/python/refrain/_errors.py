@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import errno as _errno
+import os
+
+# Type checkers take it for true. The module typing would take longer to import than the package.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from os import PathLike
 
 
 class RefrainError(Exception):
@@ -15,6 +21,10 @@ class RefrainError(Exception):
 
 class UsageError(RefrainError, ValueError):
     """The call is invalid: an option that does not exist, a closed file, a missing member."""
+
+
+class LockedError(UsageError):
+    """The password or key that the archive needs is missing or wrong."""
 
 
 class PathError(RefrainError, FileNotFoundError):
@@ -59,6 +69,7 @@ class InternalError(RefrainError, RuntimeError):
 
 _KINDS: dict[str, type[RefrainError]] = {
     "usage": UsageError,
+    "locked": LockedError,
     "damaged": DamagedError,
     "unsupported": UnsupportedError,
     "limit": LimitError,
@@ -77,12 +88,22 @@ _NUMBERS: dict[int, type[StorageError]] = {
 _Location = tuple["int | None", "int | None", "int | None"]
 
 
-def from_engine(kind: str, message: str, number: int | None, location: _Location) -> RefrainError:
+def from_engine(
+    kind: str,
+    message: str,
+    number: int | None,
+    location: _Location,
+    path: PathLike[str] | None,
+) -> RefrainError:
     """The exception for an error of the engine. Called by the compiled part."""
     chosen = _KINDS.get(kind, InternalError)
     error: RefrainError
     if kind == "storage" and number is not None:
-        error = _NUMBERS.get(number, chosen)(number, message)
+        of_number = _NUMBERS.get(number, chosen)
+        if path is not None:
+            error = of_number(number, os.strerror(number), os.fspath(path))
+        else:
+            error = of_number(number, message)
     else:
         error = chosen(message)
     error.archive_offset, error.block, error.content_offset = location

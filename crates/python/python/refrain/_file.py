@@ -6,6 +6,7 @@ import io
 import os
 import sys
 from _thread import allocate_lock
+from errno import EEXIST, EISDIR, ENOENT
 
 from . import _refrain
 from ._archive import BUFFER_BYTES, open as open_archive
@@ -13,16 +14,23 @@ from ._endpoints import Input, is_path, is_seekable, output
 from ._errors import FileExistsAlreadyError, MissingFileError, UsageError
 from ._refrain import Job, Pipe
 from ._runs import run
-from ._verbs import reading_options, writing_options
+from ._verbs import check_options, reading_options, writing_options
 
 # Type checkers take it for true. The module typing would take longer to import than the package.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from os import PathLike
-    from typing import Any
+    from typing import Any, Literal, overload
 
-    from typing_extensions import Buffer
+    from typing_extensions import Buffer, Unpack
+
+    from ._types import FileOptions
+else:
+
+    def overload(function):
+        return function
+
 
 # Smaller pieces are collected before they go to the engine.
 _WRITE_BYTES = 1 << 17
@@ -108,7 +116,7 @@ class RefrainFile(io.BufferedIOBase):
         fileobj: Any = None,
         *,
         member: str | bytes | None = None,
-        **options: Any,
+        **options: Unpack[FileOptions],
     ) -> None:
         self._reader: io.BufferedReader | None = None
         self._background: _Background | None = None
@@ -119,15 +127,19 @@ class RefrainFile(io.BufferedIOBase):
             raise TypeError("a file name or a file object is needed")
         self.name = os.fspath(file) if is_path(file) else getattr(file, "name", "")
         if mode in ("r", "rb"):
+            check_options("RefrainFile, to read,", options, reading_options)
             self.mode = "rb"
             self._open_to_read(file, member, options)
         elif mode in ("w", "wb", "x", "xb"):
+            check_options("RefrainFile, to write,", options, writing_options)
             self.mode = "wb"
             self._open_to_write(file, "x" not in mode, options)
         else:
             raise UsageError(f"the mode is 'rb', 'wb' or 'xb', not {mode!r}")
 
-    def _open_to_read(self, file: Any, member: str | bytes | None, options: dict[str, Any]) -> None:
+    def _open_to_read(
+        self, file: Any, member: str | bytes | None, options: Mapping[str, Any]
+    ) -> None:
         if is_path(file) or is_seekable(file) and file.tell() == 0:
             archive = open_archive(file, **options)
             if not archive._opened().states_sizes and archive.members[0].kind != "directory":
@@ -142,13 +154,15 @@ class RefrainFile(io.BufferedIOBase):
         else:
             self._open_stream(file, member, options)
 
-    def _open_stream(self, file: Any, member: str | bytes | None, options: dict[str, Any]) -> None:
+    def _open_stream(
+        self, file: Any, member: str | bytes | None, options: Mapping[str, Any]
+    ) -> None:
         if member is not None:
             raise UsageError("a member can be named only where the archive can be seeked")
         raw = _Stream(file, reading_options(**options))
         self._reader = io.BufferedReader(raw, BUFFER_BYTES)
 
-    def _open_to_write(self, file: Any, overwrite: bool, options: dict[str, Any]) -> None:
+    def _open_to_write(self, file: Any, overwrite: bool, options: Mapping[str, Any]) -> None:
         chosen = writing_options(**options)
         if is_path(file):
             _check_place(os.fspath(file), overwrite)
@@ -299,14 +313,40 @@ class RefrainFile(io.BufferedIOBase):
 def _check_place(path: str | bytes, overwrite: bool) -> None:
     """What is certain to fail when the archive is complete fails before anything is written."""
     if os.path.isdir(path):
-        raise IsADirectoryError(f"{os.fsdecode(path)} is a directory")
+        raise IsADirectoryError(EISDIR, os.strerror(EISDIR), path)
     if not overwrite and os.path.lexists(path):
-        raise FileExistsAlreadyError(f"{os.fsdecode(path)} exists")
+        raise FileExistsAlreadyError(EEXIST, os.strerror(EEXIST), path)
     directory = os.path.dirname(path)
     if directory and not os.path.isdir(directory):
-        raise MissingFileError(f"there is no directory {os.fsdecode(directory)}")
+        raise MissingFileError(ENOENT, os.strerror(ENOENT), directory)
 
 
+@overload
+def open_file(
+    filename: str | PathLike[str] | Any,
+    mode: Literal["r", "rb", "w", "wb", "x", "xb"] = "rb",
+    **options: Unpack[FileOptions],
+) -> RefrainFile: ...
+@overload
+def open_file(
+    filename: str | PathLike[str] | Any,
+    mode: Literal["rt", "wt", "xt"],
+    *,
+    encoding: str | None = None,
+    errors: str | None = None,
+    newline: str | None = None,
+    **options: Unpack[FileOptions],
+) -> io.TextIOWrapper: ...
+@overload
+def open_file(
+    filename: str | PathLike[str] | Any,
+    mode: str,
+    *,
+    encoding: str | None = None,
+    errors: str | None = None,
+    newline: str | None = None,
+    **options: Unpack[FileOptions],
+) -> RefrainFile | io.TextIOWrapper: ...
 def open_file(
     filename: str | PathLike[str] | Any,
     mode: str = "rb",
@@ -314,8 +354,8 @@ def open_file(
     encoding: str | None = None,
     errors: str | None = None,
     newline: str | None = None,
-    **options: Any,
-) -> Any:
+    **options: Unpack[FileOptions],
+) -> RefrainFile | io.TextIOWrapper:
     """A RefrainFile, or with a mode like "rt" a text file over one: as lzma.open."""
     if "t" not in mode:
         if (encoding, errors, newline) != (None, None, None):

@@ -135,4 +135,15 @@ def compress(
 def decompress(
     job: Job, from_: _Endpoint, to: _Output, options: _Options, progress: _Progress
 ) -> bytes | None: ...
+def recover(
+    job: Job,
+    from_: _Endpoint,
+    directory: str | PathLike[str],
+    keeps_broken: bool,
+    overwrite: bool,
+    options: _Options,
+    progress: _Progress,
+) -> tuple[
+    list[tuple[bytes, str, int | None, list[tuple[int, int]], bool]], int, bool
+]: ...
 def test(job: Job, from_: _Endpoint, options: _Options, progress: _Progress) -> int: ...

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 from . import _refrain
 from ._endpoints import Input, output as _output, temporary_directory
 from ._errors import UsageError
+from ._problems import Problem
 from ._refrain import Job
 from ._runs import run
 
@@ -15,9 +18,9 @@ if TYPE_CHECKING:
     from os import PathLike
     from typing import Any, overload
 
-    from typing_extensions import Buffer
+    from typing_extensions import Buffer, Unpack
 
-    from ._types import Progress, Readable, Writable
+    from ._types import Progress, Readable, ReadingOptions, Writable, WritingOptions
 else:
 
     def overload(function):
@@ -56,6 +59,19 @@ def _password(password: str | bytes) -> bytes:
     if not isinstance(password, bytes):
         raise TypeError(f"a password is text or bytes, not {type(password).__name__}")
     return password
+
+
+def check_options(verb: str, options: Mapping[str, Any], *known: Callable[..., object]) -> None:
+    """Refuses what none of the functions that take the options knows."""
+    names = [name for function in known for name in parameters(function)]
+    for option in options:
+        if option not in names:
+            raise TypeError(f"{verb} has no option {option!r}; it has: {', '.join(names)}")
+
+
+def parameters(function: Callable[..., object]) -> tuple[str, ...]:
+    code = function.__code__
+    return code.co_varnames[: code.co_argcount]
 
 
 def reading_options(
@@ -113,9 +129,24 @@ def writing_options(
 
 
 @overload
-def compress(data: Any, output: None = None, **options: Any) -> bytes: ...
+def compress(
+    data: Buffer | str | PathLike[str] | Readable | Iterable[Buffer] | Mapping[str, Any],
+    output: None = None,
+    *,
+    name: str | bytes | None = None,
+    progress: Progress | None = None,
+    **options: Unpack[WritingOptions],
+) -> bytes: ...
 @overload
-def compress(data: Any, output: str | PathLike[str] | Writable, **options: Any) -> Summary: ...
+def compress(
+    data: Buffer | str | PathLike[str] | Readable | Iterable[Buffer] | Mapping[str, Any],
+    output: str | PathLike[str] | Writable,
+    *,
+    name: str | bytes | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+    **options: Unpack[WritingOptions],
+) -> Summary: ...
 def compress(
     data: Buffer | str | PathLike[str] | Readable | Iterable[Buffer] | Mapping[str, Any],
     output: str | PathLike[str] | Writable | None = None,
@@ -123,7 +154,7 @@ def compress(
     name: str | bytes | None = None,
     overwrite: bool = False,
     progress: Progress | None = None,
-    **options: Any,
+    **options: Unpack[WritingOptions],
 ) -> bytes | Summary:
     """Compresses a buffer, a file or directory (by its path), a file object or an iterable of
     buffers; of a mapping each value becomes a member with its key as name.
@@ -138,6 +169,7 @@ def compress(
     progress(content_bytes_done, content_bytes_total or None, archive_bytes) is called now and
     then. An exception that it raises ends the run.
     """
+    check_options("compress", options, writing_options)
     job = Job()
     chosen = writing_options(**options)
     to = _output(output, overwrite)
@@ -162,16 +194,29 @@ def compress(
 
 
 @overload
-def decompress(data: Any, output: None = None, **options: Any) -> bytes: ...
+def decompress(
+    data: Buffer | str | PathLike[str] | Readable | Iterable[Buffer],
+    output: None = None,
+    *,
+    progress: Progress | None = None,
+    **options: Unpack[ReadingOptions],
+) -> bytes: ...
 @overload
-def decompress(data: Any, output: str | PathLike[str] | Writable, **options: Any) -> None: ...
+def decompress(
+    data: Buffer | str | PathLike[str] | Readable | Iterable[Buffer],
+    output: str | PathLike[str] | Writable,
+    *,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+    **options: Unpack[ReadingOptions],
+) -> None: ...
 def decompress(
     data: Buffer | str | PathLike[str] | Readable | Iterable[Buffer],
     output: str | PathLike[str] | Writable | None = None,
     *,
     overwrite: bool = False,
     progress: Progress | None = None,
-    **options: Any,
+    **options: Unpack[ReadingOptions],
 ) -> bytes | None:
     """The content of an archive with one member; of a directory the tar stream. Also reads gzip,
     xz, zstd, bzip2, lz4 and lrzip.
@@ -182,6 +227,7 @@ def decompress(
     Options: password, identities, threads, memory (bytes), temporary (a directory), content_max
     (bytes), generation.
     """
+    check_options("decompress", options, reading_options)
     job = Job()
     chosen = reading_options(**options)
     to = _output(output, overwrite)
@@ -194,14 +240,69 @@ def test(
     data: Buffer | str | PathLike[str] | Readable | Iterable[Buffer],
     *,
     progress: Progress | None = None,
-    **options: Any,
+    **options: Unpack[ReadingOptions],
 ) -> int:
     """Decodes everything and compares it with its hashes. Returns the bytes of content.
 
     Raises DamagedError at the first byte that is wrong. Options are those of decompress.
     """
+    check_options("test", options, reading_options)
     job = Job()
     chosen = reading_options(**options)
     inputs = Input(job)
     source = inputs.any_access(data)
     return run(job, inputs, lambda: _refrain.test(job, source, chosen, progress))
+
+
+class Recovery:
+    """What is left of a damaged archive.
+
+    problems names every file that was not restored, or not as it was; lost_entries says how many
+    are lost with their names. Both can be empty although is_damaged is true: then everything was
+    restored.
+    """
+
+    def __init__(self, problems: list[Problem], lost_entries: int, is_damaged: bool) -> None:
+        self.problems = problems
+        self.lost_entries = lost_entries
+        self.is_damaged = is_damaged
+
+    def __repr__(self) -> str:
+        lost = f", {self.lost_entries} entries lost" if self.lost_entries else ""
+        state = "damaged" if self.is_damaged else "intact"
+        return f"<Recovery of a {state} archive, {len(self.problems)} problems{lost}>"
+
+
+def recover(
+    data: Buffer | str | PathLike[str] | Readable,
+    directory: str | PathLike[str],
+    *,
+    keep_broken: bool = False,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+    **options: Unpack[ReadingOptions],
+) -> Recovery:
+    """Restores below a directory what is intact of an archive that may be damaged or cut off, like
+    Archive.extract: of each file everything, or nothing.
+
+    With keep_broken damaged files are restored, too, with zeros for what is missing. The archive is
+    a buffer, a path or URL, or a seekable file object. Raises DamagedError if nothing is left.
+    Options are those of decompress.
+    """
+    check_options("recover", options, reading_options)
+    job = Job()
+    chosen = reading_options(**options)
+    inputs = Input(job)
+    source = inputs.random_access(data)
+
+    def verb() -> Recovery:
+        found, lost_entries, is_damaged = _refrain.recover(
+            job, source, directory, keep_broken, overwrite, chosen, progress
+        )
+        problems = [
+            Problem(os.fsdecode(path), reason, size, missing, is_kept)
+            for path, reason, size, missing, is_kept in found
+        ]
+        return Recovery(problems, lost_entries, is_damaged)
+
+    return run(job, inputs, verb)

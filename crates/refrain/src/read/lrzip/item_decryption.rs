@@ -7,7 +7,7 @@ use refrain_protect::lrzip::{ArchiveKeys, ItemParts, PieceAuthentication, PieceD
 
 pub(super) use refrain_protect::lrzip::ItemKind;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::options::PasswordSource;
 use crate::store::lrzip::keys::make_keys;
 
@@ -75,8 +75,5 @@ pub(super) fn not_authentic() -> Error {
 
 /// The most likely cause if the first header cannot be decrypted.
 pub(super) fn wrong_password() -> Error {
-    Error::new(
-        ErrorKind::Usage,
-        "the password is wrong (or the archive is damaged)",
-    )
+    Error::locked("the password is wrong (or the archive is damaged)")
 }

@@ -152,7 +152,7 @@ pub(crate) fn unlock(stored: &StoredEnvelope, options: &ReadOptions) -> Result<F
         Some(key) => Some(key),
         None => by_password(stored, &slots, options)?,
     };
-    let key = found.ok_or_else(|| usage(why_locked(&slots, options)))?;
+    let key = found.ok_or_else(|| Error::locked(why_locked(&slots, options)))?;
     if !stored.is_authentic(&key) {
         return Err(Error::damaged(
             "the header of the encrypted archive is forged: its key opens, and contradicts the rest",

@@ -12,14 +12,16 @@ pub(crate) fn make_keys(
     version: Version,
     source: Option<&PasswordSource>,
 ) -> Result<ArchiveKeys> {
-    let refuse = |why: &str| Error::new(ErrorKind::Usage, why.to_owned());
-    let source = source.ok_or_else(|| refuse("the archive is encrypted: a password is needed"))?;
+    let source =
+        source.ok_or_else(|| Error::locked("the archive is encrypted: a password is needed"))?;
     let password = source.password()?;
     if password.is_empty() {
-        return Err(refuse("the archive is encrypted and the password is empty"));
+        return Err(Error::locked(
+            "the archive is encrypted and the password is empty",
+        ));
     }
     if password.len() > PASSWORD_BYTES_MAX {
-        return Err(refuse("the password is longer than lrzip allows"));
+        return Err(Error::locked("the password is longer than lrzip allows"));
     }
     let keys = match *cipher {
         Cipher::Cbc { salt, loops } => Some(ArchiveKeys::cbc(salt, loops, &password)),
