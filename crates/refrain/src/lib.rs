@@ -82,7 +82,7 @@ pub use archive::Archive;
 pub use archive_entries::EntryList;
 pub use archive_frames::RawFrame;
 pub use archive_info::{
-    ArchiveInfo, BlockInfo, CodecUse, LrzipInfo, Member, MemberKind, MemberStart,
+    ArchiveInfo, BlockInfo, CodecUse, DecoderInfo, LrzipInfo, Member, MemberKind, MemberStart,
 };
 pub use archive_layout::{ContentExtent, EachMemberContent, ExtentOrigin, Layout, StoreBlock};
 pub use archive_serving::{BeforeWaiting, Deadline, ReadControl, Run};

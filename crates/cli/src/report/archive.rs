@@ -3,7 +3,9 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use refrain::{ArchiveInfo, BlockInfo, CodecUse, DigestAlgorithm, LrzipInfo, Member, RecoveryInfo};
+use refrain::{
+    ArchiveInfo, BlockInfo, CodecUse, DecoderInfo, DigestAlgorithm, LrzipInfo, Member, RecoveryInfo,
+};
 use serde_json::{Value, json};
 
 use super::block::block_line;
@@ -72,6 +74,9 @@ pub fn archive_text(
     rows.add("ratio", shrunk(info.archive_bytes, info.content_bytes));
     rows.add("deduplicated", deduplicated_text(info));
     rows.add("codecs", codecs_text(info));
+    if !info.decoders.is_empty() {
+        rows.add("decoders", decoders_text(info));
+    }
     rows.add("random access", random_access_text(info));
     if info.lrzip.is_none() {
         rows.add("from a pipe", from_pipe_text(info));
@@ -127,6 +132,23 @@ fn codecs_text(info: &ArchiveInfo) -> String {
         format!("{} {share}", codec_name(codec))
     };
     info.codecs.iter().map(share).collect::<Vec<_>>().join(", ")
+}
+
+/// The decoders that the archive carries, and the plug-ins that it needs.
+fn decoders_text(info: &ArchiveInfo) -> String {
+    let text = |decoder: &DecoderInfo| match (&decoder.plugin, decoder.module_bytes) {
+        (Some(plugin), _) => format!("{} by plug-in {plugin}", decoder.name()),
+        (None, bytes) => format!(
+            "{} carried, {}",
+            decoder.name(),
+            bytes_text(bytes.unwrap_or(0))
+        ),
+    };
+    info.decoders
+        .iter()
+        .map(text)
+        .collect::<Vec<_>>()
+        .join("; ")
 }
 
 fn codec_name(codec: &CodecUse) -> String {
@@ -271,7 +293,16 @@ pub fn archive_json(label: &str, path: &Path, info: &ArchiveInfo, members: &[Mem
         "integrity": integrity_text(info, members.iter().any(has_md5)),
         "integrity_checked": false,
         "codecs": info.codecs.iter().map(codec_json).collect::<Value>(),
+        "decoders": info.decoders.iter().map(decoder_json).collect::<Value>(),
         "members": members.iter().map(member_json).collect::<Value>(),
+    })
+}
+
+fn decoder_json(decoder: &DecoderInfo) -> Value {
+    json!({
+        "decodes": decoder.name(),
+        "module_bytes": decoder.module_bytes,
+        "plugin": decoder.plugin,
     })
 }
 

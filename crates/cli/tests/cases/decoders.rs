@@ -3,7 +3,7 @@
 use refrain_format::{Coding, DecoderHeader, DecoderRole, Extent, MemberKind, content_hash};
 use refrain_testkit::ForgedArchive;
 
-use crate::support::{Case, incompressible, mixture};
+use crate::support::{Case, incompressible, json, mixture};
 
 #[test]
 fn an_archive_opens_by_its_own_decoders_alone() {
@@ -18,6 +18,10 @@ fn an_archive_opens_by_its_own_decoders_alone() {
     assert!(cat.stderr.is_empty(), "they were asked for");
     case.ok("decompress -q --decoders carried carries.rfn -o copy");
     assert!(case.read("copy") == content);
+    let info = String::from_utf8(case.ok("info carries.rfn").stdout).unwrap();
+    assert!(info.contains("(zstd) carried, "), "{info}");
+    let plain = json(&case.ok("info --json plain.rfn").stdout);
+    assert_eq!(plain["results"][0]["decoders"], serde_json::json!([]));
     let told = case.fails("test --decoders carried plain.rfn", 3);
     assert!(told.contains("carries no decoder for codec"), "{told}");
     case.write("file.gz", b"\x1f\x8b\x08\x00");

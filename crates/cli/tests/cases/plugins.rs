@@ -204,6 +204,8 @@ fn an_archive_with_decoders_still_needs_the_plugin() {
     let wanted = "no decoder for codec 65024, which is that of the plug-in 'runs'";
     let said = told(&format!("{compress} --carry-decoders"));
     assert!(said.contains(wanted), "{said}");
+    let info = String::from_utf8(case.ok("info a.rfn").stdout).unwrap();
+    assert!(info.contains("codec 65024 by plug-in runs"), "{info}");
     let read = case.ok("cat a.rfn --decoders carried --plugin runs.so");
     assert!(read.stdout == content());
     let error = case.fails("cat a.rfn --decoders carried", 3);

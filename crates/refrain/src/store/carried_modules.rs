@@ -1,6 +1,5 @@
 //! The decoders that an archive carries: found when they are needed, and translated once.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fmt;
@@ -14,6 +13,7 @@ use refrain_pool::pool::aside;
 use refrain_protect::content_hash;
 use refrain_storage::Source;
 
+use crate::archive_info::DecoderInfo;
 use crate::decoder_choice::DecoderListener;
 use crate::error::{Error, ErrorKind, Result, mebibytes};
 use crate::store::frames::read_frame_at;
@@ -116,7 +116,9 @@ impl CarriedModules {
             && !self.found.lock().is_complete
         {
             // Without the lock: the source may wait for a network.
-            let read = read_frames(source, frames, is_needed)?;
+            let mut read = Found::default();
+            read_frames(source, frames, &mut |payload| read.add(payload, is_needed))?;
+            read.is_complete = true;
             let mut found = self.found.lock();
             if !found.is_complete {
                 *found = read;
@@ -125,20 +127,34 @@ impl CarriedModules {
         Ok(())
     }
 
-    /// For what there are frames. Nothing is kept.
+    /// What the frames say. No module is kept.
     ///
     /// # Errors
     /// `Damaged`, `Io`.
-    pub(crate) fn roles(&self) -> Result<Vec<DecoderRole>> {
-        let roles = RefCell::new(Vec::new());
-        let note = |role| {
-            roles.borrow_mut().push(role);
-            false
-        };
+    pub(crate) fn list(&self) -> Result<Vec<DecoderInfo>> {
+        let mut list = Vec::new();
         if let Some((source, frames)) = &self.frames {
-            read_frames(source, frames, &note)?;
+            read_frames(source, frames, &mut |payload| {
+                let (back_bytes, found) = DecoderHeader::parse(payload)?;
+                let plugin = DecoderHeader::parse_plugin(payload)?;
+                let module = found.map(|(header, module)| (header.role, module.len() as u64));
+                if let Some((role, name)) = plugin {
+                    list.push(DecoderInfo {
+                        role,
+                        module_bytes: None,
+                        plugin: Some(name.to_owned()),
+                    });
+                } else if let Some((role, module_bytes)) = module {
+                    list.push(DecoderInfo {
+                        role,
+                        module_bytes: Some(module_bytes),
+                        plugin: None,
+                    });
+                }
+                Ok(back_bytes)
+            })?;
         }
-        Ok(roles.into_inner())
+        Ok(list)
     }
 
     /// The module for a codec or filter, for a block of `raw_bytes`; `None` if there is none.
@@ -239,12 +255,13 @@ impl Found {
     }
 }
 
+/// Calls `each` with the payload of each frame, the latest first; it returns the distance to the
+/// frame before it.
 fn read_frames(
     source: &Arc<dyn Source>,
     frames: &DecoderFrames,
-    is_needed: &dyn Fn(DecoderRole) -> bool,
-) -> Result<Found> {
-    let mut found = Found::default();
+    each: &mut dyn FnMut(&Arc<Vec<u8>>) -> Result<u64>,
+) -> Result<()> {
     let mut add = |offset| {
         let frame = read_frame_at(
             &**source,
@@ -253,8 +270,7 @@ fn read_frames(
             None,
             &Limits::default(),
         )?;
-        let added = found.add(&frame.payload, is_needed);
-        added.map_err(|error| error.at_offset(offset))
+        each(&frame.payload).map_err(|error| error.at_offset(offset))
     };
     match frames {
         DecoderFrames::At(offsets) => {
@@ -280,8 +296,7 @@ fn read_frames(
             }
         }
     }
-    found.is_complete = true;
-    Ok(found)
+    Ok(())
 }
 
 impl CarriedStep {

@@ -7,6 +7,7 @@ use refrain_codec::{CodecId, Error as CodecError, FilterStep};
 use refrain_format::{Coding, DecoderRole};
 use refrain_storage::Source;
 
+use crate::archive_info::DecoderInfo;
 use crate::decoder_choice::{DecoderChoice, DecoderListener};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::ReadOptions;
@@ -98,12 +99,12 @@ impl Decoders {
         self.carried.add(payload, &|role| self.needs_module(role))
     }
 
-    /// For what the archive carries decoders, of the frames that were given from the start.
+    /// What the archive says of decoders, in the frames that were given from the start.
     ///
     /// # Errors
     /// `Damaged`, `Io`.
-    pub(crate) fn carried_roles(&self) -> Result<Vec<DecoderRole>> {
-        self.carried.roles()
+    pub(crate) fn list(&self) -> Result<Vec<DecoderInfo>> {
+        self.carried.list()
     }
 
     /// Who decodes a block with these coders.

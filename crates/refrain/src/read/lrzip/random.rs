@@ -279,6 +279,7 @@ impl Layout for LrzipArchive {
                 .max()
                 .unwrap_or(0),
             given_back_bytes: 0,
+            decoders: Vec::new(),
             lrzip: Some(LrzipInfo {
                 version: self.header.version.name(),
                 chunks: self.chunks.len() as u64,

@@ -10,7 +10,7 @@ use refrain_format::{MAGIC, check_magic};
 use refrain_pool::Lock;
 use refrain_storage::{MemorySource, Source};
 
-use crate::archive_info::{ArchiveInfo, BlockInfo, CodecUse, Member};
+use crate::archive_info::{ArchiveInfo, BlockInfo, CodecUse, DecoderInfo, Member};
 use crate::damage::{CutOff, DamagedPlace, distinct};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::ReadOptions;
@@ -486,6 +486,9 @@ fn add_info(sum: &mut ArchiveInfo, info: ArchiveInfo) {
     sum.members += info.members;
     sum.archives += info.archives;
     sum.root_hash = None;
+    let is_new = |decoder: &DecoderInfo| !sum.decoders.contains(decoder);
+    let new: Vec<_> = info.decoders.into_iter().filter(is_new).collect();
+    sum.decoders.extend(new);
     for codec in info.codecs {
         let is_same = |known: &&mut CodecUse| {
             (&known.codec, &known.filters) == (&codec.codec, &codec.filters)

@@ -58,7 +58,9 @@ impl IndexedArchive {
     /// # Errors
     /// `Damaged`, `Io`.
     pub(crate) fn carried_decoders(&self) -> Result<Vec<DecoderRole>> {
-        self.store.decoders().carried_roles()
+        let list = self.store.decoders().list()?;
+        let modules = list.iter().filter(|decoder| decoder.module_bytes.is_some());
+        Ok(modules.map(|decoder| decoder.role).collect())
     }
 
     /// Calls `each` for the codec and the filters of each block.

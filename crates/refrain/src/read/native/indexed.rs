@@ -577,6 +577,7 @@ impl Layout for IndexedArchive {
             archives: 1,
             root_hash: self.root_hash(),
             codecs: sums.codecs.finish(),
+            decoders: self.store.decoders().list().unwrap_or_default(),
             fallbacks: self.end.fallback_count,
             block_bytes_max: sums.block_bytes_max,
             given_back_bytes: self.given_back.frame_bytes(),
