@@ -12,8 +12,8 @@ use refrain::lrzip::compress_lrzip;
 use refrain::storage::{DescriptorReader, FileSource, RemoteSource, Sink, Source};
 use refrain::volumes::{holds_archive, open_volumes};
 use refrain::{
-    Archive, Content, Damage, DamagedFile, Dialect, DirectoryContent, Input, MemberInput,
-    RestoreTo, Targets, Timestamp, Watch, compress, extract, recover, verify,
+    Archive, Content, Dialect, DirectoryContent, Input, MemberInput, RestoreTo, Timestamp, Watch,
+    compress, verify,
 };
 use refrain_storage::{Location, VolumeFolder, VolumePlace, create_output, descriptor_output};
 
@@ -21,29 +21,10 @@ use refrain_sync::{Mutex, lock};
 
 use crate::archive::OpenArchive;
 use crate::failure::{Failure, Result};
-use crate::numbers::{REFRAIN_ERROR_IO, REFRAIN_OK, REFRAIN_WITH_EXCEPTIONS};
+use crate::numbers::REFRAIN_ERROR_IO;
+use crate::restoring::{Done, restore_all};
 use crate::settings::{Damaged, Format, Settings};
 use crate::stream::AllToSink;
-
-/// What a call wrote.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Done {
-    pub content_bytes: u64,
-    pub archive_bytes: u64,
-    /// Files that are missing, changed or damaged, and the first of them.
-    pub exceptions: u64,
-    pub first_exception: Option<String>,
-}
-
-impl Done {
-    /// The number that the call returns.
-    pub(crate) fn number(&self) -> i32 {
-        match &self.first_exception {
-            None if self.exceptions == 0 => REFRAIN_OK,
-            _ => REFRAIN_WITH_EXCEPTIONS,
-        }
-    }
-}
 
 /// Compresses a file, or a directory, into a file.
 pub(crate) fn compress_path(
@@ -96,38 +77,6 @@ pub(crate) fn decompress_path(
     let first = targets.problems().first().map(ToString::to_string);
     done.first_exception = done.first_exception.or(first);
     Ok(done)
-}
-
-/// Restores everything or, as the settings say, what is intact.
-pub(crate) fn restore_all(
-    input: impl Into<Input>,
-    targets: &mut dyn Targets,
-    settings: &Settings,
-    watch: &dyn Watch,
-) -> Result<Done> {
-    let options = settings.read_options();
-    let keeps_broken = settings.damaged == Damaged::Keep;
-    let (summary, damage) = match settings.damaged {
-        Damaged::Refuse => (extract(input, targets, &options, watch)?, Damage::default()),
-        Damaged::Omit | Damaged::Keep => recover(input, targets, keeps_broken, &options, watch)?,
-    };
-    Ok(Done {
-        content_bytes: summary.content_bytes,
-        archive_bytes: summary.archive_bytes,
-        exceptions: damage.file_count + damage.incomplete_lists,
-        first_exception: first_damage(&damage),
-    })
-}
-
-/// The first damaged file; of an archive that is damaged elsewhere that it is.
-fn first_damage(damage: &Damage) -> Option<String> {
-    let text = |file: &DamagedFile| {
-        let name = file.path.as_ref().unwrap_or(&file.member_name);
-        let how = if file.is_kept { "damaged, and kept" } else { "damaged" };
-        format!("{}: {how}", String::from_utf8_lossy(name))
-    };
-    let first = damage.files.first().map(text);
-    first.or_else(|| (!damage.is_none()).then(|| "the archive is damaged".to_owned()))
 }
 
 /// Decompresses what a descriptor has into another one, like a stream.

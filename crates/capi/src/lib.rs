@@ -18,6 +18,7 @@ pub mod numbers;
 mod open;
 mod progress;
 mod ranges;
+mod restoring;
 mod settings;
 mod stream;
 pub mod types;

@@ -8,19 +8,19 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use refrain::lrzip::compress_lrzip;
 use refrain::storage::Sink;
 use refrain::{
-    Content, DamagedFile, Input, Member, MemberInput, MemberStart, Progress, Target, Targets,
-    Watch, compress, spill_in,
+    Content, Input, Member, MemberInput, MemberStart, Progress, Target, Targets, Watch, compress,
+    spill_in,
 };
 use refrain_pool::{SignalDelivery, start_detached};
 use refrain_sync::{Mutex, lock};
 
 use crate::exchange::{Buffers, Ending, Exchange, InputReader, OutputSink};
 use crate::failure::{Failure, Result};
-use crate::files::restore_all;
 use crate::numbers::{
     REFRAIN_CONTINUE, REFRAIN_END, REFRAIN_ERROR_DAMAGED, REFRAIN_ERROR_LIMIT, REFRAIN_ERROR_USAGE,
     REFRAIN_FLUSH,
 };
+use crate::restoring::restore_all;
 use crate::settings::{Damaged, Format, Settings};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -355,16 +355,6 @@ impl Targets for AllToSink<'_> {
 
     fn close(&mut self, _member: &Member, _target: Target) -> refrain::Result<()> {
         Ok(())
-    }
-
-    /// What precedes the damage is delivered.
-    fn close_broken(
-        &mut self,
-        _member: &Member,
-        _target: Target,
-        _file: &mut DamagedFile,
-    ) -> refrain::Result<()> {
-        Ok(lock(&self.sink).publish()?)
     }
 
     /// What follows could not be told from what is missing.

@@ -78,8 +78,8 @@ impl<E> Drop for CloseOnDrop<'_, '_, '_, E> {
 /// Runs `body` with a crew of `threads` compute workers, and joins the workers before it returns.
 ///
 /// Jobs may borrow what outlives this call (`'env`). When the body returns or panics, jobs that
-/// have not started are dropped, running jobs end, and events that were not taken are dropped. A job
-/// ends early, unwinding as by a panic without a message, if it comes to a
+/// have not started are dropped, running jobs end, and events that were not taken are dropped. A
+/// job ends early, unwinding as by a panic without a message, if it comes to a
 /// [`checkpoint`](crate::pool::checkpoint) and holds no [`Lock`](crate::Lock) there. What it shares
 /// with others has to be whole then; see [`in_any_case`](crate::in_any_case).
 ///

@@ -7,9 +7,8 @@ use refrain_format::{
 };
 use refrain_protect::{DigestAlgorithm, DigestValue, HASH_BYTES, HashKind, MemberHasher};
 
-use crate::decoder_choice::DecoderRole;
+use crate::decoder_choice::DecoderInfo;
 use crate::digests::stated;
-use crate::store::carried_modules::name_of;
 use crate::store::coding::description;
 
 /// The kind of a member's content.
@@ -193,24 +192,6 @@ pub struct CodecUse {
     pub raw_bytes: u64,
     /// Their bytes in the archive.
     pub stored_bytes: u64,
-}
-
-/// A codec or filter for which an archive carries a decoder, or says of which plug-in it is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DecoderInfo {
-    /// The codec or filter.
-    pub role: DecoderRole,
-    /// The length of the decoder, a WebAssembly module, in bytes.
-    pub module_bytes: Option<u64>,
-    /// The name of the plug-in.
-    pub plugin: Option<String>,
-}
-
-impl DecoderInfo {
-    /// The codec or filter: its number, and its name if this build has it.
-    pub fn name(&self) -> String {
-        name_of(self.role)
-    }
 }
 
 /// One block of the store.

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use refrain_codec::CodecId;
+
 pub use refrain_format::DecoderRole;
 
 /// Which decoders read an archive.
@@ -43,4 +45,31 @@ impl fmt::Debug for DecoderListener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("DecoderListener")
     }
+}
+
+/// A codec or filter for which an archive carries a decoder, or says of which plug-in it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DecoderInfo {
+    /// The codec or filter.
+    pub role: DecoderRole,
+    /// The length of the decoder, a WebAssembly module, in bytes.
+    pub module_bytes: Option<u64>,
+    /// The name of the plug-in.
+    pub plugin: Option<String>,
+}
+
+impl DecoderInfo {
+    /// The codec or filter: its number, and its name if this build has it.
+    pub fn name(&self) -> String {
+        name_of(self.role)
+    }
+}
+
+/// The codec or filter for messages: its number, and its name if this build has it.
+pub(crate) fn name_of(role: DecoderRole) -> String {
+    let name = match role {
+        DecoderRole::Codec(number) => CodecId(number).name(),
+        DecoderRole::Filter(_) => None,
+    };
+    name.map_or_else(|| role.to_string(), |name| format!("{role} ({name})"))
 }

@@ -138,7 +138,8 @@ impl Error {
         Error::new(ErrorKind::Usage, Locked(message.into()))
     }
 
-    /// Whether it is encrypted, and no secret that was given opens it: another password or key may help.
+    /// Whether the archive is encrypted, and no secret that was given opens it: another password or
+    /// key may help.
     pub fn is_locked(&self) -> bool {
         self.cause.is::<Locked>()
     }

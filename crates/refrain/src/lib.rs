@@ -82,14 +82,14 @@ pub use archive::Archive;
 pub use archive_entries::EntryList;
 pub use archive_frames::RawFrame;
 pub use archive_info::{
-    ArchiveInfo, BlockInfo, CodecUse, DecoderInfo, LrzipInfo, Member, MemberKind, MemberStart,
+    ArchiveInfo, BlockInfo, CodecUse, LrzipInfo, Member, MemberKind, MemberStart,
 };
 pub use archive_layout::{ContentExtent, EachMemberContent, ExtentOrigin, Layout, StoreBlock};
 pub use archive_serving::{BeforeWaiting, Deadline, ReadControl, Run};
 pub use compact::{CompactNumbers, CompactSummary, Compaction};
 pub use compress::{CompressSummary, compress};
 pub use damage::{CutOff, Damage, DamagedFile, DamagedPart, DamagedPlace, GivenBack};
-pub use decoder_choice::{DecoderChoice, DecoderListener, DecoderRole};
+pub use decoder_choice::{DecoderChoice, DecoderInfo, DecoderListener, DecoderRole};
 pub use dialect::Dialect;
 pub use error::{Error, ErrorKind, Location, Result};
 pub use extract::{ExtractSummary, Target, Targets, TreeTarget, extract, verify};

@@ -10,8 +10,9 @@ use crate::boundary::{call, descriptor, fill, path, set_message};
 use crate::calls::options::{settings, watch};
 use crate::failure::Result;
 use crate::files::{
-    Done, compress_descriptor, compress_path, decompress_descriptor, decompress_path, verify_path,
+    compress_descriptor, compress_path, decompress_descriptor, decompress_path, verify_path,
 };
+use crate::restoring::Done;
 use crate::types::{RefrainOptions, RefrainSummary};
 
 /// Compresses a file, directory or pipe into a file, which appears complete or not at all. Waits

@@ -148,6 +148,14 @@ static void damaged_files(void) {
     CHECK(close(from) == 0 && close(to) == 0);
     copy = read_file("broken.tar");
     CHECK(copy.size > one.size + two.size);
+    /* The same from a file to a pipe. */
+    FILE *pipe = popen("cat > piped.tar", "w");
+    from = open("broken.rfn", O_RDONLY);
+    CHECK(refrain_decompress_descriptor(from, fileno(pipe), options, NULL) == REFRAIN_WITH_EXCEPTIONS);
+    CHECK(close(from) == 0 && pclose(pipe) == 0);
+    struct bytes piped = read_file("piped.tar");
+    CHECK(is_equal(piped, copy));
+    free(piped.at);
     free(copy.at), free(archive.at), free(one.at), free(two.at);
     CHECK(refrain_options_close(options) == 0);
 }

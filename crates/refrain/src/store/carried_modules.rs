@@ -6,15 +6,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use refrain_carried::{Decoder, Limits as StepLimits, Module};
-use refrain_codec::CodecId;
 use refrain_format::{DECODERS_MAX, DecoderHeader, DecoderRole, FrameKind, Limits};
 use refrain_pool::Lock;
 use refrain_pool::pool::aside;
 use refrain_protect::content_hash;
 use refrain_storage::Source;
 
-use crate::archive_info::DecoderInfo;
-use crate::decoder_choice::DecoderListener;
+use crate::decoder_choice::{DecoderInfo, DecoderListener, name_of};
 use crate::error::{Error, ErrorKind, Result, mebibytes};
 use crate::store::frames::read_frame_at;
 
@@ -340,13 +338,4 @@ fn failure(role: DecoderRole, cause: refrain_carried::Error) -> Error {
         _ => ErrorKind::Damaged,
     };
     Error::new(kind, CarriedFailure { role, cause })
-}
-
-/// The codec or filter for messages: its number, and its name if this build has it.
-pub(crate) fn name_of(role: DecoderRole) -> String {
-    let name = match role {
-        DecoderRole::Codec(number) => CodecId(number).name(),
-        DecoderRole::Filter(_) => None,
-    };
-    name.map_or_else(|| role.to_string(), |name| format!("{role} ({name})"))
 }

@@ -7,11 +7,10 @@ use refrain_codec::{CodecId, Error as CodecError, FilterStep};
 use refrain_format::{Coding, DecoderRole};
 use refrain_storage::Source;
 
-use crate::archive_info::DecoderInfo;
-use crate::decoder_choice::{DecoderChoice, DecoderListener};
+use crate::decoder_choice::{DecoderChoice, DecoderInfo, DecoderListener, name_of};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::ReadOptions;
-use crate::store::carried_modules::{CarriedModules, CarriedStep, DecoderFrames, name_of};
+use crate::store::carried_modules::{CarriedModules, CarriedStep, DecoderFrames};
 use crate::store::coded::{CarriedBlock, Coded, FirstStep, LaterStep};
 use crate::store::coding::{check_raw_bytes, description, plugins_of, unfiltered_description};
 

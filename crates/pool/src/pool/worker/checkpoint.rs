@@ -15,7 +15,8 @@ const NESTING_MAX: u32 = 8;
 /// reading of the processor's counter (10 ns) when there are none and no timer is due.
 ///
 /// Nothing runs on top of a job that holds a [`Lock`](crate::Lock). Outside a pool a checkpoint
-/// runs nothing. It unwinds where the result of the job is no longer wanted (see [`crew`](crate::crew())).
+/// runs nothing. It unwinds where the result of the job is no longer wanted (see
+/// [`crew`](crate::crew())).
 #[inline]
 pub fn checkpoint() {
     with_current(|worker| worker.into_iter().for_each(WorkerContext::pass_checkpoint));

@@ -10,8 +10,9 @@ use refrain_format::{MAGIC, check_magic};
 use refrain_pool::Lock;
 use refrain_storage::{MemorySource, Source};
 
-use crate::archive_info::{ArchiveInfo, BlockInfo, CodecUse, DecoderInfo, Member};
+use crate::archive_info::{ArchiveInfo, BlockInfo, CodecUse, Member};
 use crate::damage::{CutOff, DamagedPlace, distinct};
+use crate::decoder_choice::DecoderInfo;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::ReadOptions;
 use crate::read::archive_layout::{ContentExtent, EachMemberContent, LayoutBase, StoreBlock};
