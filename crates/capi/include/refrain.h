@@ -196,7 +196,8 @@ extern "C" {
  * files are left out. A stream ends at the damage. */
 #define REFRAIN_DAMAGED_OMIT 1
 
-/* Damaged files are restored, too, with zeros for what is missing. */
+/* Damaged files are restored, too, with zeros for what is missing; of lrzip's format, which has no
+ * checksums of parts, as far as they were decoded. */
 #define REFRAIN_DAMAGED_KEEP 2
 
 /* More input follows. */
@@ -295,14 +296,16 @@ typedef struct refrain_progress {
 
 /* Called now and then, at most some dozen times a second, on the thread that called the library,
  * with the context that was set. progress is valid during the call. A result other than 0 ends
- * the work with REFRAIN_ERROR_CANCELLED. It must return: no exception, no longjmp. */
+ * the work with REFRAIN_ERROR_CANCELLED, unless it is done: the first call for some megabytes may
+ * be the last. It must return: no exception, no longjmp. */
 typedef int32_t (*refrain_progress_callback)(void *context, const refrain_progress *progress);
 
 /* What was written. */
 typedef struct refrain_summary {
     /* The size of this structure in bytes, set by the caller. */
     size_t struct_bytes;
-    /* Bytes of content; a directory counts as a tar stream. */
+    /* Bytes of content, of a damaged archive with what is missing; a directory counts as a tar
+     * stream. */
     uint64_t content_bytes;
     /* Bytes of the archive. */
     uint64_t archive_bytes;
@@ -408,7 +411,7 @@ int64_t refrain_open_handles(void);
  * Requires: options can be written. It becomes NULL if the call fails. */
 int32_t refrain_options_open(refrain_options **options);
 
-/* Sets an option that is a number, one of REFRAIN_OPTION_LEVEL to REFRAIN_OPTION_LRZIP_CIPHER.
+/* Sets an option that is a number, one of REFRAIN_OPTION_LEVEL to REFRAIN_OPTION_DAMAGED.
  * REFRAIN_ERROR_USAGE if there is no such option, or the number is out of its range. */
 int32_t refrain_options_set_number(refrain_options *options, int32_t option, int64_t value);
 
@@ -441,8 +444,8 @@ int32_t refrain_options_close(refrain_options *options);
 int32_t refrain_stream_open_compress(const refrain_options *options, refrain_stream **stream);
 
 /* Opens a stream that is decompressed, from Refrain's format, lrzip's, or that of gzip, xz, zstd,
- * bzip2, lz4 or zip. Several members follow each other; a directory becomes a tar stream. Close it
- * with refrain_stream_close.
+ * bzip2 or lz4. Several members follow each other; a directory becomes a tar stream. Close it with
+ * refrain_stream_close.
  *
  * Requires: stream can be written. It becomes NULL if the call fails. */
 int32_t refrain_stream_open_decompress(const refrain_options *options, refrain_stream **stream);
@@ -454,8 +457,10 @@ int32_t refrain_stream_open_decompress(const refrain_options *options, refrain_s
  * Returns 0 when what the directive asks for is done: the archive is complete, or all of it was
  * decompressed and proved right. A result above 0 says that there is more to do, and that at least
  * the result minus 1 bytes of output wait. A result below 0 is an error, which the stream keeps,
- * except for REFRAIN_ERROR_USAGE; what was written before damage was proved right. It may end well
- * before the damage, and of an archive that is cut off be nothing.
+ * except for REFRAIN_ERROR_USAGE. What was written of Refrain's format before damage was proved
+ * right. It may end well before the damage, and of an archive that is cut off be nothing. Other
+ * formats have checksums behind what they are of: there it may be wrong when an error follows.
+ * With REFRAIN_DAMAGED_KEEP all content was written when REFRAIN_ERROR_DAMAGED tells of zeros.
  *
  * With REFRAIN_CONTINUE the result is above 0 until a decompressed stream has ended, also if
  * nothing waits: the pos of the input says how much of it was read.
@@ -501,7 +506,10 @@ int32_t refrain_compress_file(
  * Of a damaged archive each member appears complete or not at all: of a directory with a damaged
  * file nothing, and of several members not always those without damage. Of an archive that is cut
  * off nothing appears. REFRAIN_OPTION_DAMAGED restores more: the result is then
- * REFRAIN_WITH_EXCEPTIONS, the summary counts the damaged files, and the message names the first.
+ * REFRAIN_WITH_EXCEPTIONS, the summary counts the damaged files, and the message names the first;
+ * 0 exceptions say that the archive is damaged, and everything was restored. Files of a zip or tar
+ * of other programs that cannot be read are exceptions in any case. When an error is returned,
+ * members that were complete before it remain, and files of a directory if the disk is full.
  *
  * Requires: The paths end with a NUL byte; summary has as many bytes as it says. */
 int32_t refrain_decompress_file(
@@ -529,8 +537,8 @@ int32_t refrain_compress_descriptor(
     const refrain_options *options,
     refrain_summary *summary);
 
-/* Decompresses what a descriptor has from its position on into another one, as
- * refrain_stream_open_decompress does. Both stay open; their positions afterwards are not stated.
+/* Decompresses what a descriptor has from its position on into another one, from the formats of
+ * refrain_stream_open_decompress. Both stay open; their positions afterwards are not stated.
  * summary may be NULL.
  *
  * Of a damaged archive the output keeps what was proved right before the damage, which from a pipe
@@ -580,7 +588,9 @@ int64_t refrain_archive_find_member(const refrain_archive *archive, const void *
 /* Reads up to size bytes at offset of the content of a member (a directory as a tar stream)
  * into buffer. Decodes the blocks of the range only, and keeps some for later calls. Returns the
  * number of bytes, less than size only at the end of the content, or an error:
- * REFRAIN_ERROR_NOT_FOUND if there is no such member.
+ * REFRAIN_ERROR_NOT_FOUND if there is no such member, REFRAIN_ERROR_UNSUPPORTED for other formats
+ * than Refrain's and lrzip's. Ranges of lrzip's format are not proved right, because it has a hash
+ * of all content only: refrain_verify_file compares that.
  *
  * Requires: buffer has room for size bytes. */
 int64_t refrain_archive_pread(

@@ -197,11 +197,12 @@ impl Listing {
             if walk.member == archive.member_count() {
                 return Ok(None);
             }
-            let member = archive.member(walk.member)?;
+            // What cannot be read is an error once; the next call goes on behind it.
+            walk.member += 1;
+            let member = archive.member(walk.member - 1)?;
             if matches!(member.kind, MemberKind::Tree | MemberKind::Tar) {
                 walk.frame = Some(0);
             }
-            walk.member += 1;
             let size = self.opened.member_bytes(&member);
             return Ok(Some(walk.member(member, size)));
         }
@@ -210,20 +211,18 @@ impl Listing {
     /// Reads a frame of entries; `walk.frame` is `None` behind the last one.
     fn read_frame(&self, walk: &mut Walk, member: usize, frame: usize) -> Result<()> {
         let archive = &self.opened.archive;
+        walk.frame = None;
         let list = match archive.entry_list(member) {
             // Another program's format has no frames.
             Err(error) if error.kind == ErrorKind::Unsupported && frame == 0 => {
-                walk.frame = None;
                 walk.entries = archive.entries(member)?.into();
                 return Ok(());
             }
             list => list?,
         };
         if frame >= list.frame_count()? {
-            walk.frame = None;
             return Ok(());
         }
-        // A damaged frame is an error once; the next call goes on behind it.
         walk.frame = Some(frame + 1);
         walk.entries = list.with_frame(frame, VecDeque::from)?;
         Ok(())

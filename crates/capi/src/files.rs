@@ -8,12 +8,13 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
+use refrain::directory::ProblemKind;
 use refrain::lrzip::compress_lrzip;
 use refrain::storage::{DescriptorReader, FileSource, RemoteSource, Sink, Source};
 use refrain::volumes::{holds_archive, open_volumes};
 use refrain::{
-    Archive, Content, Dialect, DirectoryContent, Input, MemberInput, RestoreTo, Timestamp, Watch,
-    compress, verify,
+    Archive, Content, Dialect, DirectoryContent, Input, MemberInput, NotedProblems, RestoreTo,
+    Timestamp, Watch, compress, verify,
 };
 use refrain_storage::{Location, VolumeFolder, VolumePlace, create_output, descriptor_output};
 
@@ -21,8 +22,8 @@ use refrain_sync::{Mutex, lock};
 
 use crate::archive::OpenArchive;
 use crate::failure::{Failure, Result};
-use crate::numbers::REFRAIN_ERROR_IO;
-use crate::restoring::{Done, restore_all};
+use crate::numbers::{REFRAIN_ERROR_DAMAGED, REFRAIN_ERROR_IO, REFRAIN_ERROR_UNSUPPORTED};
+use crate::restoring::{Done, problem_text, restore_all};
 use crate::settings::{Damaged, Format, Settings};
 use crate::stream::AllToSink;
 
@@ -105,10 +106,7 @@ fn compress_member(
     settings: &Settings,
     watch: &dyn Watch,
 ) -> Result<Done> {
-    let watch = FirstProblem {
-        inner: watch,
-        first: Mutex::new(None),
-    };
+    let watch = NotedProblems::new(watch);
     let mut done = match settings.format {
         Format::Native => {
             let options = settings.compress_options();
@@ -130,32 +128,8 @@ fn compress_member(
             }
         }
     };
-    done.first_exception = lock(&watch.first).take();
+    done.first_exception = watch.into_problems().1.first().map(problem_text);
     Ok(done)
-}
-
-/// Passes everything on, and remembers the first file with a problem.
-struct FirstProblem<'w> {
-    inner: &'w dyn Watch,
-    first: Mutex<Option<String>>,
-}
-
-impl Watch for FirstProblem<'_> {
-    fn progress(&self, progress: &refrain::Progress) {
-        self.inner.progress(progress);
-    }
-
-    fn problem(&self, _member: usize, problem: &refrain::directory::Problem) {
-        if problem.is_failure() {
-            let path = String::from_utf8_lossy(&problem.path);
-            let text = || format!("{path}: {}", problem.text);
-            lock(&self.first).get_or_insert_with(text);
-        }
-    }
-
-    fn cancel_flag(&self) -> Option<&std::sync::atomic::AtomicBool> {
-        self.inner.cancel_flag()
-    }
 }
 
 /// A file, a directory or a pipe as a member with its name, mode and time, for an archive at
@@ -247,7 +221,15 @@ fn open_archive(source: Arc<dyn Source>, settings: &Settings) -> refrain::Result
 
 /// Reads and checks everything in an archive.
 pub(crate) fn verify_path(path: &Path, settings: &Settings, watch: &dyn Watch) -> Result<Done> {
-    let checked = verify(source(path, settings)?, &settings.read_options(), watch)?;
+    let watch = NotedProblems::new(watch);
+    let checked = verify(source(path, settings)?, &settings.read_options(), &watch)?;
+    if let Some(problem) = watch.into_problems().1.first() {
+        let number = match problem.kind {
+            ProblemKind::Unsupported => REFRAIN_ERROR_UNSUPPORTED,
+            _ => REFRAIN_ERROR_DAMAGED,
+        };
+        return Err(Failure::new(number, problem_text(problem)));
+    }
     Ok(Done {
         content_bytes: checked.content_bytes,
         archive_bytes: checked.archive_bytes,

@@ -108,7 +108,8 @@ pub const REFRAIN_DAMAGED_REFUSE: i32 = 0;
 /// What is proved intact can be read and is restored, also of an archive that is cut off; damaged
 /// files are left out. A stream ends at the damage.
 pub const REFRAIN_DAMAGED_OMIT: i32 = 1;
-/// Damaged files are restored, too, with zeros for what is missing.
+/// Damaged files are restored, too, with zeros for what is missing; of lrzip's format, which has no
+/// checksums of parts, as far as they were decoded.
 pub const REFRAIN_DAMAGED_KEEP: i32 = 2;
 
 /// More input follows.

@@ -3,8 +3,10 @@
 //! The file is unsafe: it calls a pointer to a function, with a pointer that only its owner knows.
 #![allow(unsafe_code)]
 
+use std::cell::Cell;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use refrain::{Progress, Watch};
 
@@ -32,13 +34,30 @@ impl Callback {
 pub(crate) struct CallbackWatch {
     callback: Option<Callback>,
     is_cancelled: AtomicBool,
+    told: Cell<Progress>,
+    told_at: Cell<Option<Instant>>,
 }
+
+/// How long a callback is not called after a call.
+const INTERVAL: Duration = Duration::from_millis(25);
 
 impl CallbackWatch {
     pub(crate) fn new(callback: Option<Callback>) -> CallbackWatch {
         CallbackWatch {
             callback,
             is_cancelled: AtomicBool::new(false),
+            told: Cell::default(),
+            told_at: Cell::new(None),
+        }
+    }
+
+    /// A call may read an archive twice, and tells of its content only the first time.
+    fn ahead(&self, progress: &Progress) -> Progress {
+        let told = self.told.get();
+        Progress {
+            content_bytes_done: progress.content_bytes_done.max(told.content_bytes_done),
+            content_bytes_total: progress.content_bytes_total.or(told.content_bytes_total),
+            archive_bytes: progress.archive_bytes.max(told.archive_bytes),
         }
     }
 }
@@ -48,7 +67,15 @@ impl Watch for CallbackWatch {
         let Some(callback) = &self.callback else {
             return;
         };
-        let progress = as_structure(progress);
+        let progress = self.ahead(progress);
+        let is_end = progress.content_bytes_total == Some(progress.content_bytes_done);
+        let is_recent = |at: Instant| at.elapsed() < INTERVAL;
+        if !is_end && self.told_at.get().is_some_and(is_recent) {
+            return;
+        }
+        self.told.set(progress);
+        self.told_at.set(Some(Instant::now()));
+        let progress = as_structure(&progress);
         // SAFETY: whoever set the callback promises that it may be called with its context.
         let answer = unsafe { (callback.function)(callback.context, &raw const progress) };
         if answer != 0 {

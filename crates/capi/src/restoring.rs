@@ -1,6 +1,7 @@
 //! Restores archives, whole or what is left of them, to any targets.
 
-use refrain::{Damage, DamagedFile, Input, Targets, Watch, extract, recover};
+use refrain::directory::Problem;
+use refrain::{Damage, DamagedFile, Input, NotedProblems, Targets, Watch, extract, recover};
 
 use crate::failure::Result;
 use crate::numbers::{REFRAIN_OK, REFRAIN_WITH_EXCEPTIONS};
@@ -35,25 +36,44 @@ pub(crate) fn restore_all(
 ) -> Result<Done> {
     let options = settings.read_options();
     let keeps_broken = settings.damaged == Damaged::Keep;
+    let watch = NotedProblems::new(watch);
     let (summary, damage) = match settings.damaged {
-        Damaged::Refuse => (extract(input, targets, &options, watch)?, Damage::default()),
-        Damaged::Omit | Damaged::Keep => recover(input, targets, keeps_broken, &options, watch)?,
+        Damaged::Refuse => (
+            extract(input, targets, &options, &watch)?,
+            Damage::default(),
+        ),
+        Damaged::Omit | Damaged::Keep => recover(input, targets, keeps_broken, &options, &watch)?,
     };
+    // Other programs' formats have no damage, but files that cannot be read.
+    let (problems, first) = watch.into_problems();
     Ok(Done {
         content_bytes: summary.content_bytes,
         archive_bytes: summary.archive_bytes,
-        exceptions: damage.file_count + damage.incomplete_lists,
-        first_exception: first_damage(&damage),
+        exceptions: damage.file_count + damage.incomplete_lists + problems,
+        first_exception: first_damage(&damage).or_else(|| first.first().map(problem_text)),
     })
+}
+
+/// A file with a problem, and the reason.
+pub(crate) fn problem_text(problem: &Problem) -> String {
+    match &problem.path[..] {
+        [] => problem.text.clone(),
+        path => format!("{}: {}", String::from_utf8_lossy(path), problem.text),
+    }
 }
 
 /// The first damaged file; of an archive that is damaged elsewhere that it is.
 fn first_damage(damage: &Damage) -> Option<String> {
     let text = |file: &DamagedFile| {
-        let name = file.path.as_ref().unwrap_or(&file.member_name);
+        let name = String::from_utf8_lossy(file.path.as_ref().unwrap_or(&file.member_name));
+        let name = if name.is_empty() { "the content" } else { &name };
         let how = if file.is_kept { "damaged, and kept" } else { "damaged" };
-        format!("{}: {how}", String::from_utf8_lossy(name))
+        format!("{name}: {how}")
     };
     let first = damage.files.first().map(text);
-    first.or_else(|| (!damage.is_none()).then(|| "the archive is damaged".to_owned()))
+    let text = match damage.incomplete_lists {
+        0 => "the archive is damaged",
+        _ => "the archive is damaged: files are lost with their names",
+    };
+    first.or_else(|| (!damage.is_none()).then(|| text.to_owned()))
 }

@@ -273,6 +273,8 @@ impl Settings {
             },
             unpacks_tar: false,
             keeps_broken: self.damaged == Damaged::Keep,
+            leaves_out_refused: self.damaged != Damaged::Refuse,
+            unnamed: b"content".to_vec(),
             temporary: self.temporary(),
         }
     }

@@ -76,7 +76,8 @@ pub struct RefrainProgress {
 
 /// Called now and then, at most some dozen times a second, on the thread that called the library,
 /// with the context that was set. `progress` is valid during the call. A result other than 0 ends
-/// the work with REFRAIN_ERROR_CANCELLED. It must return: no exception, no longjmp.
+/// the work with REFRAIN_ERROR_CANCELLED, unless it is done: the first call for some megabytes may
+/// be the last. It must return: no exception, no longjmp.
 pub type RefrainProgressCallback =
     Option<unsafe extern "C" fn(context: *mut c_void, progress: *const RefrainProgress) -> i32>;
 
@@ -86,7 +87,8 @@ pub type RefrainProgressCallback =
 pub struct RefrainSummary {
     /// The size of this structure in bytes, set by the caller.
     pub struct_bytes: usize,
-    /// Bytes of content; a directory counts as a tar stream.
+    /// Bytes of content, of a damaged archive with what is missing; a directory counts as a tar
+    /// stream.
     pub content_bytes: u64,
     /// Bytes of the archive.
     pub archive_bytes: u64,

@@ -1,11 +1,15 @@
 //! Turns at something that one thread at a time does for all that need it.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use refrain_sync::plain::{Mutex, MutexGuard};
+use refrain_sync::plain::{Condvar, Mutex};
 
 use crate::held_locks::{SharedHold, holds_lock, must_not_wait};
 use crate::pool::state::current::current_worker;
+use crate::wanted;
+
+/// How long a thread waits before it looks whether its work is still wanted.
+const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Hands out turns, one at a time. Unlike under a [`Lock`](crate::Lock), more urgent jobs run on
 /// top of a job that has its turn, and a turn may take long.
@@ -16,34 +20,33 @@ use crate::pool::state::current::current_worker;
 /// or holds [`Permits`](crate::Permits): those who wait for that one wait for it.
 ///
 /// Who holds a [`Lock`](crate::Lock) must not take a turn.
-#[derive(Debug)]
+///
+/// Work that is no longer wanted ([`while_wanted`](crate::while_wanted)) does not wait on.
+#[derive(Debug, Default)]
 pub struct Turns {
-    taken: Mutex<()>,
+    state: Mutex<State>,
+    freed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    is_taken: bool,
     /// Whether a job of a pool has the turn.
-    is_in_job: AtomicBool,
+    is_in_job: bool,
 }
 
 /// A turn, until it is dropped.
 #[derive(Debug)]
 #[must_use]
 pub struct Turn<'a> {
-    is_in_job: &'a AtomicBool,
-    _taken: MutexGuard<'a, ()>,
+    turns: &'a Turns,
     _held: SharedHold,
 }
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        self.is_in_job.store(false, Ordering::Release);
-    }
-}
-
-impl Default for Turns {
-    fn default() -> Self {
-        Turns {
-            taken: Mutex::new(()),
-            is_in_job: AtomicBool::new(false),
-        }
+        self.turns.state.lock().is_taken = false;
+        self.turns.freed.notify_one();
     }
 }
 
@@ -55,16 +58,25 @@ impl Turns {
             "a job on top of one that has a turn may need the lock"
         );
         let is_in_job = current_worker().is_some();
-        let free = if is_in_job { self.taken.try_lock() } else { Some(self.taken.lock()) };
-        let taken = match free {
-            Some(taken) => taken,
-            None if self.is_in_job.load(Ordering::Acquire) && !must_not_wait() => self.taken.lock(),
-            None => return None,
+        let mut state = self.state.lock();
+        while state.is_taken {
+            if is_in_job && (!state.is_in_job || must_not_wait()) {
+                return None;
+            }
+            let is_taken = |state: &mut State| state.is_taken;
+            state = self.freed.wait_while_for(state, LOOK_INTERVAL, is_taken);
+            if state.is_taken {
+                drop(state);
+                wanted::pass_checkpoint();
+                state = self.state.lock();
+            }
+        }
+        *state = State {
+            is_taken: true,
+            is_in_job,
         };
-        self.is_in_job.store(is_in_job, Ordering::Release);
         Some(Turn {
-            is_in_job: &self.is_in_job,
-            _taken: taken,
+            turns: self,
             _held: SharedHold::new(),
         })
     }

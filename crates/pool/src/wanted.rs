@@ -166,6 +166,22 @@ mod tests {
     }
 
     #[test]
+    fn a_thread_does_not_wait_for_another_whose_result_it_wants_no_more() {
+        let turns = crate::turns::Turns::default();
+        let asked = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&asked);
+        let is_unwanted = move || count.fetch_add(1, Ordering::Relaxed) > 0;
+        let taken = turns.take();
+        let ended = std::thread::scope(|scope| {
+            let waits = || while_wanted(is_unwanted, || turns.take().is_some());
+            scope.spawn(waits).join().unwrap()
+        });
+        assert_eq!(ended, None);
+        drop(taken);
+        assert!(turns.take().is_some());
+    }
+
+    #[test]
     fn a_part_on_another_thread_ends_too() {
         let wanted = Wanted::default();
         let lent = wanted.job().run(WhileWanted::of_this_thread);

@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
-use refrain::directory::{
-    RestoreOptions, RestoreProblem, Selection, SelectionBuilder, TreeRestore,
+use refrain::directory::{Selection, SelectionBuilder};
+use refrain::storage::Source;
+use refrain::{
+    Archive, Dialect, Entry, EntryKind, NotedProblems, RestoreTo, Target, Targets, Watch,
 };
-use refrain::storage::{Sink, Source};
-use refrain::{Archive, Dialect, Entry, EntryKind, MemberKind};
 
 use crate::buffer::{NewBytes, WritableBuffer};
-use crate::endpoints::{Endpoint, file_sink, source};
+use crate::endpoints::{Endpoint, source};
 use crate::entry::{PythonEntry, PythonMember};
 use crate::error::usage;
 use crate::job::{Job, run, run_read};
@@ -21,6 +21,7 @@ use crate::listing::{children, matching};
 use crate::options::for_reading;
 use crate::outputs::{Output, output};
 use crate::process::forks;
+use crate::recover::restore_options;
 
 /// An archive opened for random access by any number of threads.
 #[pyclass(frozen, module = "refrain._refrain")]
@@ -112,6 +113,10 @@ impl NativeArchive {
     #[getter]
     fn is_scanned(&self) -> bool {
         self.archive.is_scanned()
+    }
+
+    fn incomplete_bytes(&self, py: Python<'_>) -> PyResult<u64> {
+        self.call(py, Archive::incomplete_bytes)
     }
 
     fn member(&self, py: Python<'_>, number: usize) -> PyResult<PythonMember> {
@@ -265,7 +270,7 @@ impl NativeArchive {
         memory.map(|memory| memory.bytes(py)).transpose()
     }
 
-    /// Restores a member: a directory or tar member below a directory, a file as a file. Returns
+    /// Restores a member to a path, or below it under its name: `unnamed`, if it has none. Returns
     /// what could not be restored, as pairs of path and reason.
     #[allow(clippy::too_many_arguments, reason = "a private interface")]
     fn restore(
@@ -273,36 +278,41 @@ impl NativeArchive {
         py: Python<'_>,
         job: &Job,
         member: usize,
-        target: PathBuf,
+        to: (PathBuf, bool, Vec<u8>),
         paths: Vec<Vec<u8>>,
         overwrite: bool,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Vec<(Vec<u8>, String)>> {
         let archive = self.archive(py)?;
-        let stated = self.call(py, |archive| archive.member(member))?;
-        if !matches!(stated.kind, MemberKind::Tree | MemberKind::Tar) {
-            let mut sink = file_sink(py, target, overwrite, stated.mode)?;
-            run_read(py, &job.0, progress, |watch| {
-                archive.write_range(member, 0..u64::MAX, &mut sink, watch)?;
-                Ok(sink.publish()?)
-            })?;
-            return Ok(Vec::new());
-        }
         let selection = selection(py, &paths)?;
-        let restore = RestoreOptions {
-            overwrite,
-            ..RestoreOptions::default()
+        let (path, is_below, unnamed) = to;
+        let restore = |watch: &dyn Watch| {
+            let stated = archive.member(member)?;
+            let noted = NotedProblems::new(watch);
+            let options = restore_options(overwrite, unnamed);
+            let mut targets = if is_below {
+                RestoreTo::below(&path, options)?
+            } else {
+                RestoreTo::at(&path, options)
+            };
+            let mut target = targets.open(&stated.start(member))?;
+            match &mut target {
+                Target::Sink(sink) => {
+                    archive.write_range(member, 0..u64::MAX, &mut **sink, &noted)?;
+                }
+                Target::Tree(tree) => {
+                    archive.restore_tree(member, &tree.restore, selection.as_ref(), &noted)?;
+                }
+                Target::Nowhere | Target::Skipped => {}
+            }
+            targets.close(&stated, target)?;
+            let unread = noted.into_problems().1.into_iter();
+            let unread = unread.map(|problem| (problem.path, problem.text));
+            let others = targets.into_problems().into_iter();
+            let others = others.map(|problem| (problem.path, problem.error.to_string()));
+            Ok(unread.chain(others).collect())
         };
-        let problems = run(py, &job.0, progress, |watch| {
-            let tree = TreeRestore::create(&target, restore)?;
-            archive.restore_tree(member, &tree, selection.as_ref(), watch)?;
-            let summary = tree.finish()?;
-            summary
-                .stopped
-                .map_or(Ok(summary.problems), |error| Err(error.into()))
-        })?;
-        let problem = |problem: RestoreProblem| (problem.path, problem.error.to_string());
-        Ok(problems.into_iter().map(problem).collect())
+        run(py, &job.0, progress, restore)
     }
 
     /// Facts about the archive.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pyo3::buffer::PyUntypedBuffer;
-use pyo3::exceptions::{PyBufferError, PyValueError};
+use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use refrain::storage::{Sink, Source};
@@ -20,6 +20,9 @@ use refrain::storage::{Sink, Source};
 /// A buffer in one piece, whatever the type of its items.
 fn contiguous(object: &Bound<'_, PyAny>) -> PyResult<PyUntypedBuffer> {
     let buffer = PyUntypedBuffer::get(object)?;
+    if buffer.format().to_bytes().contains(&b'O') {
+        return Err(PyTypeError::new_err("the items are Python objects"));
+    }
     if buffer.is_c_contiguous() {
         Ok(buffer)
     } else {

@@ -51,6 +51,8 @@ fn error_number(error: &io::Error) -> Option<i32> {
         io::ErrorKind::PermissionDenied => Some(Errno::ACCESS),
         io::ErrorKind::AlreadyExists => Some(Errno::EXIST),
         io::ErrorKind::OutOfMemory => Some(Errno::NOMEM),
+        io::ErrorKind::IsADirectory => Some(Errno::ISDIR),
+        io::ErrorKind::NotADirectory => Some(Errno::NOTDIR),
         _ => None,
     };
     error

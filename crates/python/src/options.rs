@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use pyo3::conversion::FromPyObjectOwned;
+use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use refrain::{
@@ -19,7 +20,14 @@ where
     T: FromPyObjectOwned<'py>,
 {
     match options.get_item(name)? {
-        Some(value) if !value.is_none() => Ok(Some(value.extract().map_err(Into::into)?)),
+        Some(value) if !value.is_none() => match value.extract().map_err(Into::into) {
+            Ok(value) => Ok(Some(value)),
+            Err(error) if error.is_instance_of::<PyOverflowError>(options.py()) => {
+                let text = format!("{value} is out of the range of {name}");
+                Err(usage(options.py(), &text))
+            }
+            Err(error) => Err(error),
+        },
         _ => Ok(None),
     }
 }
@@ -44,7 +52,11 @@ where
 
 fn encryption(options: &Bound<'_, PyDict>) -> PyResult<Option<Encryption>> {
     let py = options.py();
-    let recipients: Vec<String> = given(options, "recipients")?.unwrap_or_default();
+    let recipients: Option<Vec<String>> = given(options, "recipients")?;
+    if recipients.as_ref().is_some_and(Vec::is_empty) {
+        return Err(usage(py, "an empty list of recipients protects nothing"));
+    }
+    let recipients = recipients.unwrap_or_default();
     let recipients = recipients.iter().map(|text| parsed::<Recipient>(py, text));
     let recipients = recipients.collect::<PyResult<Vec<_>>>()?;
     let passwords: Vec<_> = password(options)?.into_iter().collect();

@@ -4,10 +4,11 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
+use refrain::directory::{Problem, ProblemKind};
 use refrain::storage::Sink;
 use refrain::{
-    Archive, Error, ErrorKind, ExtractSummary, Input, Member, MemberKind, MemberStart, Progress,
-    Target, Targets, Watch, compress, extract, spill_in, verify,
+    Archive, Error, ErrorKind, ExtractSummary, Input, Member, MemberKind, MemberStart,
+    NotedProblems, Progress, Target, Targets, Watch, compress, extract, spill_in, verify,
 };
 
 use crate::buffer::NewBytes;
@@ -106,6 +107,33 @@ pub(crate) fn tell_all(watch: &dyn Watch, done: ExtractSummary) -> refrain::Resu
     Ok(done)
 }
 
+/// Reads everything; a file of another format that cannot be read is an error, too.
+fn whole(
+    watch: &dyn Watch,
+    verb: impl FnOnce(&dyn Watch) -> refrain::Result<ExtractSummary>,
+) -> refrain::Result<ExtractSummary> {
+    let noted = NotedProblems::new(watch);
+    let done = verb(&noted)?;
+    match noted.into_problems().1.first() {
+        Some(problem) => Err(Error::new(
+            match problem.kind {
+                ProblemKind::Unsupported => ErrorKind::Unsupported,
+                _ => ErrorKind::Damaged,
+            },
+            problem_text(problem),
+        )),
+        None => tell_all(watch, done),
+    }
+}
+
+/// A file with a problem, and the reason.
+fn problem_text(problem: &Problem) -> String {
+    match &problem.path[..] {
+        [] => problem.text.clone(),
+        path => format!("{}: {}", String::from_utf8_lossy(path), problem.text),
+    }
+}
+
 /// Writes the content of an archive with one member, and checks it. Returns the bytes if they were
 /// written to memory.
 #[pyfunction]
@@ -139,7 +167,7 @@ pub fn decompress<'py>(
                 temporary: None,
             };
             run(py, &job.0, progress, move |watch| {
-                tell_all(watch, extract(input, &mut targets, &options, watch)?)
+                whole(watch, |watch| extract(input, &mut targets, &options, watch))
             })?;
             return bytes.finish(py).map(Some);
         }
@@ -150,7 +178,7 @@ pub fn decompress<'py>(
         temporary: options.temporary.clone(),
     };
     run(py, &job.0, progress, move |watch| {
-        tell_all(watch, extract(input, &mut targets, &options, watch)?)
+        whole(watch, |watch| extract(input, &mut targets, &options, watch))
     })?;
     memory.map(|memory| memory.bytes(py)).transpose()
 }
@@ -167,7 +195,7 @@ pub fn test(
     let options = for_reading(options)?;
     let input = input(py, &from)?;
     let summary = run(py, &job.0, progress, move |watch| {
-        tell_all(watch, verify(input, &options, watch)?)
+        whole(watch, |watch| verify(input, &options, watch))
     })?;
     Ok(summary.content_bytes)
 }

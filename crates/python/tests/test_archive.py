@@ -105,8 +105,9 @@ class Directories(InDirectory):
             self.assertNotIn("docs/b.bin", archive.entries)
             with self.assertRaises(refrain.UsageError):
                 archive.read()
-            with self.assertRaises(refrain.UsageError):
-                archive.extract(self.path("bad"))
+            archive.extract(self.path("all"))
+            with open(self.path("all", "q", "r"), "rb") as file:
+                self.assertEqual(file.read(), b"data")
             archive.extract(self.path("good"), ["p/docs/deep/c.csv", "p.txt"])
             self.assertEqual(sorted(os.listdir(self.path("good"))), ["p", "p.txt"])
 

@@ -61,6 +61,9 @@ class Options(unittest.TestCase):
             ({"level": "high"}, TypeError),
             ({"levels": 3}, TypeError),
             ({"recipients": ["nobody"]}, refrain.UsageError),
+            ({"recipients": []}, refrain.UsageError),
+            ({"level": -1}, refrain.UsageError),
+            ({"threads": 1 << 70}, refrain.UsageError),
         ]
         for options, error in wrong:
             with self.subTest(options), self.assertRaises(error):
@@ -275,18 +278,60 @@ class Broken(InDirectory):
 
     def test_file_names_in_exceptions(self) -> None:
         exists = self.write("exists", b"data")
+        os.mkdir(self.path("folder"))
         calls = [
             (lambda: refrain.open(self.path("missing")), "missing", FileNotFoundError),
             (lambda: refrain.decompress(self.path("missing")), "missing", FileNotFoundError),
+            (lambda: refrain.compress(self.path("missing")), "missing", FileNotFoundError),
             (lambda: refrain.compress(b"data", exists), "exists", FileExistsError),
+            (lambda: refrain.open(self.path("folder")), "folder", IsADirectoryError),
             (lambda: refrain.open_file(exists, "x"), "exists", FileExistsError),
             (lambda: refrain.compress(b"data", self.path("a", "b")), "a/b", FileNotFoundError),
         ]
         for call, name, kind in calls:
             with self.subTest(name), self.assertRaises(kind) as raised:
                 call()
+            self.assertIsInstance(raised.exception, refrain.RefrainError)
             self.assertEqual(raised.exception.filename, self.path(name))
             self.assertEqual(raised.exception.strerror, os.strerror(raised.exception.errno))
+
+    def test_recover_what_has_no_name_or_a_bad_one(self) -> None:
+        content = passage(1, 100_000)
+        refrain.compress(content, self.path("log.txt.rfn"))
+        refrain.recover(self.path("log.txt.rfn"), self.path("named"))
+        self.assertEqual(os.listdir(self.path("named")), ["log.txt"])
+        refrain.open(refrain.compress(content)).extract(self.path("unnamed"))
+        self.assertEqual(os.listdir(self.path("unnamed")), ["content"])
+        members = {"ok": b"1", "../bad": b"2", "a/b": b"3"}
+        found = refrain.recover(refrain.compress(members), self.path("members"))
+        self.assertEqual([problem.path for problem in found.problems], ["../bad"])
+        self.assertFalse(found.is_complete or found.is_damaged)
+        self.assertEqual(sorted(os.listdir(self.path("members"))), ["a", "ok"])
+        with self.assertRaises(refrain.UsageError):
+            refrain.open(refrain.compress(members)).extract(self.path("refused"))
+
+    def test_recover_tells_of_names_that_are_lost(self) -> None:
+        archive = refrain.compress(self.project(), purpose="serve")
+        found = refrain.recover(archive[: len(archive) // 2], self.path("out"))
+        self.assertEqual((found.is_damaged, found.is_complete), (True, False))
+        self.assertEqual(found.incomplete_lists, 1)
+
+    def test_files_of_a_zip_that_cannot_be_read(self) -> None:
+        import zipfile
+
+        with zipfile.ZipFile(self.path("f.zip"), "w", zipfile.ZIP_DEFLATED) as archive:
+            for number in range(3):
+                archive.writestr(f"f{number}", b"text %d " % number * 1000)
+        with open(self.path("f.zip"), "rb") as file:
+            data = bytearray(file.read())
+        data[data.index(b"f1") + 10] ^= 1
+        with self.assertRaises(refrain.DamagedError):
+            refrain.test(bytes(data))
+        problems = refrain.open(bytes(data)).extract(self.path("out"))
+        self.assertEqual([problem.path for problem in problems], ["f1"])
+        found = refrain.recover(bytes(data), self.path("left"))
+        self.assertEqual([problem.path for problem in found.problems], ["f1"])
+        self.assertEqual(sorted(os.listdir(self.path("left"))), ["f0", "f2"])
 
     def test_what_is_no_archive(self) -> None:
         for data in (b"", b"x", bytes(10_000), b"hello " * 1000):

@@ -324,7 +324,25 @@ impl Archive {
         offset: u64,
         buffer: &mut [u8],
     ) -> Result<usize> {
-        self.read_controlled(place, offset, buffer, &ReadControl::default())
+        let place = place.into();
+        let count = self.read_controlled(place, offset, buffer, &ReadControl::default())?;
+        if count < buffer.len() {
+            self.check_end(place, offset.saturating_add(count as u64))?;
+        }
+        Ok(count)
+    }
+
+    /// Checks that the content ends at `end`, or before: the end of what a scan found may be before
+    /// the one that the archive states.
+    fn check_end(&self, Place { member, entry }: Place<'_>, end: u64) -> Result<()> {
+        let stated_bytes = match entry {
+            Some(entry) => entry.size_bytes,
+            None => self.member(member)?.content_bytes,
+        };
+        if end >= stated_bytes || !self.is_scanned() {
+            return Ok(());
+        }
+        Err(Error::damaged("the rest of the content is missing").at_content(end))
     }
 
     /// A check of a member for which [`Archive::read_at`] cannot verify parts, because the archive

@@ -69,6 +69,20 @@ pub struct Member {
     pub entries: u64,
 }
 
+impl Member {
+    /// What a target is opened by; the member is the `index`-th.
+    pub fn start(&self, index: usize) -> MemberStart {
+        MemberStart {
+            index,
+            name: self.name.clone(),
+            kind: self.kind,
+            mode: self.mode,
+            modified: self.modified,
+            content_bytes: Some(self.content_bytes),
+        }
+    }
+}
+
 /// Everything known about an archive without decoding its blocks.
 #[derive(Debug, Clone)]
 pub struct ArchiveInfo {

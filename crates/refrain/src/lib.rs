@@ -105,7 +105,7 @@ pub use options::{
     TemporarySpace, WORK_MAX_DEFAULT, codec_names, codec_usages,
 };
 pub use place::Place;
-pub use progress::{Progress, Unwatched, Watch};
+pub use progress::{NotedProblems, Progress, Unwatched, Watch};
 pub use read::content_check::ContentCheck;
 pub use read::read_statistics::ReadStatistics;
 pub use read::shared_memory::SharedMemory;

@@ -8,7 +8,7 @@ use refrain_protect::{DigestHasher, MemberHasher};
 use refrain_storage::{ReadBack, Sink, Source, in_zero_pieces};
 
 use crate::archive::Archive;
-use crate::archive_info::{Member, MemberKind, MemberStart};
+use crate::archive_info::{Member, MemberKind};
 use crate::damage::DamagedFile;
 use crate::digests::hashers;
 use crate::error::{Error, ErrorKind, Result};
@@ -110,7 +110,7 @@ impl MemberExtraction<'_> {
                 skip_bytes: delivered_bytes,
             })),
             Some((target, _)) => target,
-            None => self.targets.open(&start_of(member, number))?,
+            None => self.targets.open(&member.start(number))?,
         };
         let losses = self.losses();
         let recovery = self.going_on.map(|on| on.recovery(number, &member.name));
@@ -254,17 +254,6 @@ fn in_member(error: Error, member: &Member) -> Error {
 }
 
 /// What is known about a member when it begins.
-fn start_of(member: &Member, index: usize) -> MemberStart {
-    MemberStart {
-        index,
-        name: member.name.clone(),
-        kind: member.kind,
-        mode: member.mode,
-        modified: member.modified,
-        content_bytes: Some(member.content_bytes),
-    }
-}
-
 /// A sink that compares what is written with a member's hash and digests.
 pub(crate) struct CheckedSink<'a> {
     inner: Option<&'a mut dyn Sink>,

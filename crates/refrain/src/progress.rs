@@ -1,5 +1,6 @@
 //! Callbacks from a running verb to its caller.
 
+use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -52,6 +53,70 @@ pub trait Watch {
 pub struct Unwatched;
 
 impl Watch for Unwatched {}
+
+/// How many problems [`NotedProblems`] keeps; further ones are only counted.
+const PROBLEMS_MAX: usize = 10_000;
+
+/// Passes everything on, and notes what the archive lacks, without what it
+/// [need not](Problem::is_failure) have.
+pub struct NotedProblems<'w> {
+    inner: &'w dyn Watch,
+    count: Cell<u64>,
+    problems: RefCell<Vec<Problem>>,
+}
+
+impl<'w> NotedProblems<'w> {
+    /// Notes the problems that `inner` is told of.
+    pub fn new(inner: &'w dyn Watch) -> NotedProblems<'w> {
+        NotedProblems {
+            inner,
+            count: Cell::new(0),
+            problems: RefCell::default(),
+        }
+    }
+
+    /// Their number, and the first ones.
+    pub fn into_problems(self) -> (u64, Vec<Problem>) {
+        (self.count.get(), self.problems.into_inner())
+    }
+}
+
+impl Watch for NotedProblems<'_> {
+    fn progress(&self, progress: &Progress) {
+        self.inner.progress(progress);
+    }
+
+    fn notice(&self, notice: &str) {
+        self.inner.notice(notice);
+    }
+
+    fn problem(&self, member: usize, problem: &Problem) {
+        self.inner.problem(member, problem);
+        if problem.is_failure() {
+            self.count.set(self.count.get() + 1);
+            let mut problems = self.problems.borrow_mut();
+            if problems.len() < PROBLEMS_MAX {
+                problems.push(problem.clone());
+            }
+        }
+    }
+
+    fn names_files(&self) -> bool {
+        self.inner.names_files()
+    }
+
+    fn files(&self, member_name: &[u8], paths: &[Vec<u8>]) {
+        self.inner.files(member_name, paths);
+    }
+
+    fn block(&self, block: &BlockInfo) {
+        self.inner.block(block);
+    }
+
+    fn cancel_flag(&self) -> Option<&AtomicBool> {
+        self.inner.cancel_flag()
+    }
+}
 
 /// A watch of one of several members, which prefixes the paths of its entries with its name.
 pub(crate) struct MemberWatch<'a> {

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
@@ -25,6 +26,11 @@ pub struct RestoreToOptions {
     pub unpacks_tar: bool,
     /// Whether [`recover`](crate::recover()) leaves damaged files, with zeros for what is missing.
     pub keeps_broken: bool,
+    /// Whether members whose names are refused are problems, and left out: otherwise they end the
+    /// run.
+    pub leaves_out_refused: bool,
+    /// The name of a member without one, below a path.
+    pub unnamed: Vec<u8>,
     /// Where the content of a directory in a stream waits until its names are known.
     pub temporary: Option<PathBuf>,
 }
@@ -80,7 +86,22 @@ impl RestoreTo {
         &self.problems
     }
 
-    fn file(&mut self, member: &MemberStart) -> Result<Box<dyn Sink>> {
+    /// As [`RestoreTo::problems`].
+    pub fn into_problems(self) -> Vec<Problem> {
+        self.problems
+    }
+
+    /// Where a member goes below the path, if it goes there.
+    fn name(&mut self, member: &MemberStart) -> Result<PathBuf> {
+        if self.below.is_none() {
+            return Ok(PathBuf::new());
+        }
+        let unnamed = &self.options.unnamed;
+        let name = if member.name.is_empty() { unnamed } else { &member.name };
+        untaken_path(name, &mut self.taken)
+    }
+
+    fn file(&self, name: &Path, member: &MemberStart) -> Result<Box<dyn Sink>> {
         let options = OutputOptions {
             mode: member.mode,
             modified: member.modified.and_then(Timestamp::to_system_time),
@@ -88,21 +109,15 @@ impl RestoreTo {
         };
         Ok(match &self.below {
             None => create_output(&self.path, &options)?,
-            Some(root) => {
-                let name = untaken_path(&member.name, &mut self.taken)?;
-                Box::new(AtomicFile::create_below(root, &name, &options)?)
-            }
+            Some(root) => Box::new(AtomicFile::create_below(root, name, &options)?),
         })
     }
 
-    fn directory(&mut self, member: &MemberStart) -> Result<TreeRestore> {
+    fn directory(&self, name: &Path) -> Result<TreeRestore> {
         let options = self.options.directory;
         Ok(match &self.below {
             None => TreeRestore::create(&self.path, options)?,
-            Some(root) => {
-                let name = untaken_path(&member.name, &mut self.taken)?;
-                TreeRestore::create_below(root, &name, options)?
-            }
+            Some(root) => TreeRestore::create_below(root, name, options)?,
         })
     }
 
@@ -127,15 +142,26 @@ impl RestoreTo {
 
 impl Targets for RestoreTo {
     fn open(&mut self, member: &MemberStart) -> Result<Target> {
+        let name = match self.name(member) {
+            Err(error) if self.options.leaves_out_refused => {
+                self.problem_count += 1;
+                self.problems.push(Problem {
+                    path: member.name.clone(),
+                    error: io::Error::new(io::ErrorKind::InvalidData, error),
+                });
+                return Ok(Target::Skipped);
+            }
+            name => name?,
+        };
         let is_directory = match member.kind {
             MemberKind::Tree => true,
             MemberKind::Tar => self.options.unpacks_tar,
             _ => false,
         };
         if !is_directory {
-            return self.file(member).map(Target::Sink);
+            return self.file(&name, member).map(Target::Sink);
         }
-        let restore = self.directory(member)?;
+        let restore = self.directory(&name)?;
         let selection = None;
         Ok(Target::Tree(Box::new(TreeTarget { restore, selection })))
     }

@@ -112,7 +112,9 @@ pub unsafe extern "C" fn refrain_archive_find_member(
 /// Reads up to `size` bytes at `offset` of the content of a member (a directory as a tar stream)
 /// into `buffer`. Decodes the blocks of the range only, and keeps some for later calls. Returns the
 /// number of bytes, less than `size` only at the end of the content, or an error:
-/// REFRAIN_ERROR_NOT_FOUND if there is no such member.
+/// REFRAIN_ERROR_NOT_FOUND if there is no such member, REFRAIN_ERROR_UNSUPPORTED for other formats
+/// than Refrain's and lrzip's. Ranges of lrzip's format are not proved right, because it has a hash
+/// of all content only: refrain_verify_file compares that.
 ///
 /// # Safety
 /// `buffer` has room for `size` bytes.

@@ -45,7 +45,10 @@ pub unsafe extern "C" fn refrain_compress_file(
 /// Of a damaged archive each member appears complete or not at all: of a directory with a damaged
 /// file nothing, and of several members not always those without damage. Of an archive that is cut
 /// off nothing appears. REFRAIN_OPTION_DAMAGED restores more: the result is then
-/// REFRAIN_WITH_EXCEPTIONS, the summary counts the damaged files, and the message names the first.
+/// REFRAIN_WITH_EXCEPTIONS, the summary counts the damaged files, and the message names the first;
+/// 0 exceptions say that the archive is damaged, and everything was restored. Files of a zip or tar
+/// of other programs that cannot be read are exceptions in any case. When an error is returned,
+/// members that were complete before it remain, and files of a directory if the disk is full.
 ///
 /// # Safety
 /// The paths end with a NUL byte; `summary` has as many bytes as it says.
@@ -106,8 +109,8 @@ pub unsafe extern "C" fn refrain_compress_descriptor(
     })
 }
 
-/// Decompresses what a descriptor has from its position on into another one, as
-/// refrain_stream_open_decompress does. Both stay open; their positions afterwards are not stated.
+/// Decompresses what a descriptor has from its position on into another one, from the formats of
+/// refrain_stream_open_decompress. Both stay open; their positions afterwards are not stated.
 /// `summary` may be NULL.
 ///
 /// Of a damaged archive the output keeps what was proved right before the damage, which from a pipe

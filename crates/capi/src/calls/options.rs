@@ -25,7 +25,7 @@ pub unsafe extern "C" fn refrain_options_open(options: *mut *mut RefrainOptions)
     call(|| unsafe { give(options, || OPTIONS.open(Options::default())) })
 }
 
-/// Sets an option that is a number, one of REFRAIN_OPTION_LEVEL to REFRAIN_OPTION_LRZIP_CIPHER.
+/// Sets an option that is a number, one of REFRAIN_OPTION_LEVEL to REFRAIN_OPTION_DAMAGED.
 /// REFRAIN_ERROR_USAGE if there is no such option, or the number is out of its range.
 #[unsafe(no_mangle)]
 pub extern "C" fn refrain_options_set_number(

@@ -30,8 +30,8 @@ pub unsafe extern "C" fn refrain_stream_open_compress(
 }
 
 /// Opens a stream that is decompressed, from Refrain's format, lrzip's, or that of gzip, xz, zstd,
-/// bzip2, lz4 or zip. Several members follow each other; a directory becomes a tar stream. Close it
-/// with refrain_stream_close.
+/// bzip2 or lz4. Several members follow each other; a directory becomes a tar stream. Close it with
+/// refrain_stream_close.
 ///
 /// # Safety
 /// `stream` can be written. It becomes NULL if the call fails.
@@ -55,8 +55,10 @@ fn open(direction: Direction, options: *const RefrainOptions) -> Result<usize> {
 /// Returns 0 when what the directive asks for is done: the archive is complete, or all of it was
 /// decompressed and proved right. A result above 0 says that there is more to do, and that at least
 /// the result minus 1 bytes of output wait. A result below 0 is an error, which the stream keeps,
-/// except for REFRAIN_ERROR_USAGE; what was written before damage was proved right. It may end well
-/// before the damage, and of an archive that is cut off be nothing.
+/// except for REFRAIN_ERROR_USAGE. What was written of Refrain's format before damage was proved
+/// right. It may end well before the damage, and of an archive that is cut off be nothing. Other
+/// formats have checksums behind what they are of: there it may be wrong when an error follows.
+/// With REFRAIN_DAMAGED_KEEP all content was written when REFRAIN_ERROR_DAMAGED tells of zeros.
 ///
 /// With REFRAIN_CONTINUE the result is above 0 until a decompressed stream has ended, also if
 /// nothing waits: the pos of the input says how much of it was read.

@@ -160,6 +160,35 @@ static void damaged_files(void) {
     CHECK(refrain_options_close(options) == 0);
 }
 
+/* Files of a zip that cannot be read are exceptions, and errors of a check. */
+static void damaged_zip(void) {
+    refrain_summary summary = {sizeof summary, 0, 0, 0};
+    CHECK(system("zip -q -0 -y -r whole.zip tree") == 0);
+    CHECK(refrain_verify_file("whole.zip", NULL, &summary) == 0);
+    struct bytes zip = read_file("whole.zip");
+    size_t at = 0;
+    while (memcmp(zip.at + at, file_content.at, 100) != 0) at++;
+    zip.at[at + 50] ^= 1;
+    write_file("broken.zip", zip);
+    free(zip.at);
+    CHECK(refrain_verify_file("broken.zip", NULL, NULL) == REFRAIN_ERROR_DAMAGED);
+    CHECK(refrain_decompress_file("broken.zip", "unzipped", NULL, &summary) == REFRAIN_WITH_EXCEPTIONS);
+    /* One of the two names of the content. */
+    CHECK(summary.exceptions == 1 && access("unzipped/tree/sub/b", F_OK) == 0);
+    CHECK((access("unzipped/tree/a", F_OK) == 0) != (access("unzipped/tree/z", F_OK) == 0));
+    /* A list of what cannot be read has an end. */
+    refrain_archive *archive;
+    refrain_listing *listing;
+    refrain_entry entry = {.struct_bytes = sizeof entry};
+    CHECK(system("gzip -c tree/a | head -c 1000 > cut.gz") == 0);
+    CHECK(refrain_archive_open("cut.gz", NULL, &archive) == 0);
+    CHECK(refrain_listing_open(archive, &listing) == 0);
+    int steps = 0;
+    while (refrain_listing_next(listing, &entry) != 0 && steps < 10) steps++;
+    CHECK(steps < 10);
+    CHECK(refrain_listing_close(listing) == 0 && refrain_archive_close(archive) == 0);
+}
+
 static void lists(void) {
     static const struct {
         const char *path;
@@ -357,7 +386,7 @@ int main(int count, char **arguments) {
     options();
     make_tree();
     whole_files(is_short ? 0 : 40 << 20);
-    if (!is_short) lrzip_and_descriptors(), damaged_files(), passwords();
+    if (!is_short) lrzip_and_descriptors(), damaged_files(), damaged_zip(), passwords();
     lists();
     ranges();
     forks();

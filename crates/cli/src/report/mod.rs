@@ -59,7 +59,9 @@ pub use problems::{FileProblem, FileProblemKind};
 pub use progress::{FileNamer, Meter};
 pub use progress_line::ProgressLine;
 pub use read_back::{read_back_remark, tell_read_back};
-pub use recovery::{recovery_json, recovery_share_text, recovery_state_json, unprotected_text};
+pub use recovery::{
+    incomplete_text, recovery_json, recovery_share_text, recovery_state_json, unprotected_text,
+};
 pub use run::{DataTo, Report, clear_screen, print};
 pub use signature::{KnownSignature, signature_json};
 pub use size_estimate::SizeEstimate;

@@ -3,6 +3,7 @@
 use refrain::{RecoveryInfo, RecoveryState};
 use serde_json::{Value, json};
 
+use crate::text::printable;
 use crate::units::{bytes_text, percent_text};
 
 /// The share that may be lost: `10.0 % of the archive`.
@@ -27,6 +28,18 @@ pub fn recovery_text(info: &RecoveryInfo) -> String {
         text.push_str(&format!(", but {}", unprotected_text(info)));
     }
     text
+}
+
+/// What to say of bytes behind the last complete generation, if there are any.
+pub fn incomplete_text(label: &str, incomplete_bytes: u64) -> Option<String> {
+    (incomplete_bytes > 0).then(|| {
+        format!(
+            "{}: an incomplete generation of {} follows, and is ignored: `add` is running, or was \
+             ended, or the file was cut off",
+            printable(label),
+            bytes_text(incomplete_bytes)
+        )
+    })
 }
 
 /// What has no recovery data.

@@ -29,8 +29,8 @@ use crate::names;
 use crate::paths;
 use crate::plan::{DecompressPlan, Destination, RestorePlan, check_owners, writes_stdout};
 use crate::report::{
-    Copied, DamageReport, DataTo, Outcome, Report, Sizes, decompressed_line, restored_part_line,
-    tell_read_back,
+    Copied, DamageReport, DataTo, Outcome, Report, Sizes, decompressed_line, incomplete_text,
+    restored_part_line, tell_read_back,
 };
 use crate::restore::{Placement, Restore, StreamPlacement};
 use crate::selection::{ArchiveSelection, Wanted, has_wildcards};
@@ -147,6 +147,10 @@ fn extract<'a>(
     let (input, known) = match input {
         Input::Source(source) if is_native => {
             let archive = Archive::open_or_scan(source, &plan.options).map_err(engine_failure)?;
+            let incomplete_bytes = archive.incomplete_bytes().map_err(engine_failure)?;
+            if let Some(text) = incomplete_text(label, incomplete_bytes) {
+                report.remark(&text);
+            }
             let wishes = existing_paths(&archive, item, plan)?;
             check_trust(&archive, &wishes, item, plan, report)?;
             if item.destination == Destination::Stdout && !wishes.selection.is_everything() {

@@ -20,8 +20,8 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::plan::{ArchiveInput, TestPlan};
 use crate::report::{
-    DamageReport, DataTo, Meter, Outcome, Report, Sizes, checksums_line, recovery_share_text,
-    recovery_state_json, tested_line, time_text, unprotected_text,
+    DamageReport, DataTo, Meter, Outcome, Report, Sizes, checksums_line, incomplete_text,
+    recovery_share_text, recovery_state_json, tested_line, time_text, unprotected_text,
 };
 use crate::session::Session;
 use crate::text::{counted, hex, printable};
@@ -147,10 +147,13 @@ fn add_generations(
 ) -> Result<Option<String>> {
     let failed = |error| Failure::engine(label, error);
     let archive = Archive::open(Arc::clone(source), &plan.options).map_err(failed)?;
+    let incomplete_bytes = archive.incomplete_bytes().map_err(failed)?;
+    json["incomplete_bytes"] = json!(incomplete_bytes);
+    let incomplete = incomplete_text(label, incomplete_bytes);
     let shown = archive.generation();
     let rows = archive.generations();
     let Some(row) = rows.iter().find(|row| row.number == shown) else {
-        return Ok(None);
+        return Ok(incomplete);
     };
     let kept = counted(rows.len() as u64, "generation");
     let which = if plan.options.generation == GenerationChoice::Latest {
@@ -168,16 +171,7 @@ fn add_generations(
         let given_back = bytes_text(given_back_bytes);
         line.push_str(&format!(", {given_back} were given back and not read"));
     }
-    let incomplete_bytes = archive.incomplete_bytes().map_err(failed)?;
-    json["incomplete_bytes"] = json!(incomplete_bytes);
-    Ok((incomplete_bytes > 0).then(|| {
-        format!(
-            "{}: an incomplete generation of {} follows, and is ignored: `add` is running, or was \
-             ended",
-            printable(label),
-            bytes_text(incomplete_bytes)
-        )
-    }))
+    Ok(incomplete)
 }
 
 /// Adds who vouches for what was checked.

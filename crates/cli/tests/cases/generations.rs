@@ -410,6 +410,16 @@ fn a_test_tells_monitors_which_generations_there_are() {
         "{text}"
     );
     assert!(text.contains("the last 3 "), "{text}");
+    // The first one that was added: what remains looks like an archive that never had any.
+    case.ok("compress -q disk -o b.rfn");
+    let whole = case.read("b.rfn").len();
+    case.ok("add -q b.rfn a.rfn");
+    let grown = case.read("b.rfn");
+    case.write("b.rfn", &grown[..whole + 100]);
+    for line in ["test b.rfn", "decompress b.rfn -o out"] {
+        let text = String::from_utf8(case.ok(line).stderr).unwrap();
+        assert!(text.contains("of 100 B follows"), "{line}: {text}");
+    }
 }
 
 #[test]

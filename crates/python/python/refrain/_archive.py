@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import os
-from ._endpoints import Input
+from errno import ENOENT
+
+from ._endpoints import Input, unnamed
 from ._errors import PathError, RefrainError, UnsupportedError, UsageError
 from ._problems import Problem
 from ._refrain import Entry, Job, Member, NativeArchive
 from ._runs import run
-from ._verbs import reading_options
+from ._verbs import reading_options, restore_all
 
 # Type checkers take it for true. The module typing would take longer to import than the package.
 TYPE_CHECKING = False
@@ -221,6 +223,12 @@ class Archive:
         """Whether the index was damaged, and what is left was found by a scan."""
         return self._opened().is_scanned
 
+    @property
+    def incomplete_bytes(self) -> int:
+        """The bytes that follow the last complete generation: one is being added, its writer was
+        killed, or the file was cut off."""
+        return self._opened().incomplete_bytes()
+
     def info(self) -> dict[str, Any]:
         """Sizes in bytes, level, and the root hash over everything that the archive shows."""
         return self._opened().info()
@@ -246,7 +254,7 @@ class Archive:
         name, _, inside = plain.partition(b"/")
         is_prefixed = native.member_count == 1 and native.find_member(name) == 0
         hint = f"; paths begin inside {os.fsdecode(name)!r}" if is_prefixed and inside else ""
-        raise PathError(f"the archive has nothing at {os.fsdecode(raw)!r}{hint}")
+        raise PathError(ENOENT, f"the archive has nothing here{hint}", os.fsdecode(raw))
 
     def _in_members(
         self, native: NativeArchive, raw: bytes, plain: bytes
@@ -409,6 +417,10 @@ class Archive:
         """
         if isinstance(paths, (str, bytes)):
             raise TypeError("paths are a list, also of one path")
+        if paths is None and not self._opened().states_sizes:
+            # A file of another format, which is read from front to back.
+            file, options = self._recipe
+            return restore_all(file, directory, options, False, overwrite, progress).problems
         wanted: dict[int, list[bytes]] = {}
         if paths is None:
             wanted = {member.number: [] for member in self.members}
@@ -420,25 +432,17 @@ class Archive:
                     within.append(self._inner(entry))
         problems: list[Problem] = []
         for number, within in wanted.items():
-            target = self._target(directory, self.members[number])
-            found = self._restore(number, target, within, overwrite, progress)
+            only = len(self.members) == 1 and has_entries(self.members[number])
+            to = (directory, not only, unnamed(self._recipe[0]))
+            found = self._restore(number, to, within, overwrite, progress)
             start = self.members[number].name + "/" if len(self.members) > 1 else ""
             problems += [Problem(start + os.fsdecode(path), reason) for path, reason in found]
         return problems
 
-    def _target(self, directory: str | PathLike[str], member: Member) -> str:
-        root = os.fspath(directory)
-        if len(self.members) == 1 and has_entries(member):
-            return root
-        if member.name in ("", ".", "..") or "/" in member.name or "\0" in member.name:
-            raise UsageError(f"the member's name {member.name!r} is no plain file name")
-        os.makedirs(root, exist_ok=True)
-        return os.path.join(root, member.name)
-
     def _restore(
         self,
         member: int,
-        target: str,
+        to: tuple[str | PathLike[str], bool, bytes],
         paths: list[bytes],
         overwrite: bool,
         progress: Progress | None,
@@ -447,7 +451,7 @@ class Archive:
         return run(
             job,
             self._inputs,
-            lambda: native.restore(job, member, target, paths, overwrite, progress),
+            lambda: native.restore(job, member, to, paths, overwrite, progress),
         )
 
     def close(self) -> None:
@@ -502,15 +506,13 @@ def open(
     threads: int | None = None,
     memory: int | None = None,
     temporary: str | PathLike[str] | None = None,
-    content_max: int | None = None,
     generation: int | str | None = None,
 ) -> Archive:
     """Opens an archive: a path, a URL (http, https, s3; others through fsspec), a buffer with the
     archive itself, or a seekable file object.
 
     memory is the budget in bytes for decoded blocks and the index (1 GiB by default), temporary a
-    directory, content_max the most bytes that a call returns. A damaged archive is opened, too, if
-    anything is left: see Archive.is_damaged.
+    directory. A damaged archive is opened, too, if anything is left: see Archive.is_damaged.
     """
     options = reading_options(
         password=password,
@@ -518,7 +520,6 @@ def open(
         threads=threads,
         memory=memory,
         temporary=temporary,
-        content_max=content_max,
         generation=generation,
     )
     return Archive(file, options)

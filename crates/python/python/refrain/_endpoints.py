@@ -10,7 +10,7 @@ import errno
 import io
 import os
 import stat
-from ._errors import StorageError, UsageError
+from ._errors import StorageError, UsageError, from_engine
 from ._refrain import Exchange, Job, Pipe
 
 # Type checkers take it for true. The module typing would take longer to import than the package.
@@ -173,6 +173,13 @@ def _pieces(source: Any) -> Iterable[Any]:
         yield data
 
 
+def _mode(path: str | bytes) -> int:
+    try:
+        return os.stat(path).st_mode
+    except OSError as error:
+        raise from_engine("storage", "", error.errno, (None, None, None), path) from None
+
+
 class Input:
     """What a run reads, and the threads that supply it."""
 
@@ -224,7 +231,7 @@ class Input:
             path = os.fspath(value)
             if name is None:
                 label = os.fsencode(os.path.basename(os.path.abspath(path)))
-            mode = os.stat(path).st_mode
+            mode = _mode(path)
             if stat.S_ISDIR(mode):
                 return (label, "directory", path)
             if stat.S_ISREG(mode):
@@ -249,6 +256,12 @@ class Input:
             if supplier.exception is not None:
                 return supplier.exception
         return None
+
+
+def unnamed(archive: Any) -> bytes:
+    """The name of a file for a member without one: that of the archive, without its suffix."""
+    name = os.path.basename(os.fsencode(archive)) if is_path(archive) else b""
+    return name.removesuffix(b".rfn") or b"content"
 
 
 def is_seekable(file: Any) -> bool:

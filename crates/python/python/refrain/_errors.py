@@ -59,6 +59,10 @@ class DeniedError(StorageError, PermissionError):
     """The system does not permit it."""
 
 
+class DirectoryError(StorageError, IsADirectoryError):
+    """A file is needed, and this is a directory."""
+
+
 class CancelledError(RefrainError):
     """The run was cancelled; nothing of it is left."""
 
@@ -81,6 +85,7 @@ _KINDS: dict[str, type[RefrainError]] = {
 _NUMBERS: dict[int, type[StorageError]] = {
     _errno.ENOENT: MissingFileError,
     _errno.EEXIST: FileExistsAlreadyError,
+    _errno.EISDIR: DirectoryError,
     _errno.EACCES: DeniedError,
     _errno.EPERM: DeniedError,
 }
@@ -93,7 +98,7 @@ def from_engine(
     message: str,
     number: int | None,
     location: _Location,
-    path: PathLike[str] | None,
+    path: str | bytes | PathLike[str] | None,
 ) -> RefrainError:
     """The exception for an error of the engine. Called by the compiled part."""
     chosen = _KINDS.get(kind, InternalError)

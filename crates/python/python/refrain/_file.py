@@ -11,7 +11,7 @@ from errno import EEXIST, EISDIR, ENOENT
 from . import _refrain
 from ._archive import BUFFER_BYTES, open as open_archive
 from ._endpoints import Input, is_path, is_seekable, output
-from ._errors import FileExistsAlreadyError, MissingFileError, UsageError
+from ._errors import FileExistsAlreadyError, LimitError, MissingFileError, UsageError
 from ._refrain import Job, Pipe
 from ._runs import run
 from ._verbs import check_options, reading_options, writing_options
@@ -141,7 +141,9 @@ class RefrainFile(io.BufferedIOBase):
         self, file: Any, member: str | bytes | None, options: Mapping[str, Any]
     ) -> None:
         if is_path(file) or is_seekable(file) and file.tell() == 0:
-            archive = open_archive(file, **options)
+            limit = options.get("content_max")
+            given = {name: value for name, value in options.items() if name != "content_max"}
+            archive = open_archive(file, **given)
             if not archive._opened().states_sizes and archive.members[0].kind != "directory":
                 # Another format, which is read from front to back.
                 archive.close()
@@ -150,7 +152,10 @@ class RefrainFile(io.BufferedIOBase):
             if member is None and len(archive.members) != 1:
                 names = ", ".join(repr(found.name) for found in archive.members[:10])
                 raise UsageError(f"the archive has several members: {names}; name one")
-            self._reader = archive.open(member)
+            raw = archive.open(member, buffering=0)
+            if limit is not None and raw.size > limit:
+                raise LimitError(f"the content has {raw.size} bytes, the limit is {limit}")
+            self._reader = io.BufferedReader(raw, BUFFER_BYTES)
         else:
             self._open_stream(file, member, options)
 

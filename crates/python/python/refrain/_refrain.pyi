@@ -89,6 +89,7 @@ class NativeArchive:
     def is_scanned(self) -> bool: ...
     @property
     def states_sizes(self) -> bool: ...
+    def incomplete_bytes(self) -> int: ...
     def member(self, number: int) -> Member: ...
     def find_member(self, name: bytes) -> int | None: ...
     def find_entry(self, member: int, path: bytes) -> Entry | None: ...
@@ -116,7 +117,7 @@ class NativeArchive:
         self,
         job: Job,
         member: int,
-        target: str | PathLike[str],
+        to: tuple[str | PathLike[str], bool, bytes],
         paths: builtins.list[bytes],
         overwrite: bool,
         progress: _Progress,
@@ -138,12 +139,12 @@ def decompress(
 def recover(
     job: Job,
     from_: _Endpoint,
-    directory: str | PathLike[str],
+    to: tuple[str | PathLike[str], bytes],
     keeps_broken: bool,
     overwrite: bool,
     options: _Options,
     progress: _Progress,
 ) -> tuple[
-    list[tuple[bytes, str, int | None, list[tuple[int, int]], bool]], int, bool
+    list[tuple[bytes, str, int | None, list[tuple[int, int]], bool]], int, int, int, bool
 ]: ...
 def test(job: Job, from_: _Endpoint, options: _Options, progress: _Progress) -> int: ...

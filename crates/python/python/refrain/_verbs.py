@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from . import _refrain
-from ._endpoints import Input, output as _output, temporary_directory
+from ._endpoints import Input, output as _output, temporary_directory, unnamed
 from ._errors import UsageError
 from ._problems import Problem
 from ._refrain import Job
@@ -244,9 +244,12 @@ def test(
 ) -> int:
     """Decodes everything and compares it with its hashes. Returns the bytes of content.
 
-    Raises DamagedError at the first byte that is wrong. Options are those of decompress.
+    Raises DamagedError at the first byte that is wrong. Options are those of decompress, without
+    generation.
     """
     check_options("test", options, reading_options)
+    if options.get("generation") is not None:
+        raise UsageError("test checks all generations")
     job = Job()
     chosen = reading_options(**options)
     inputs = Input(job)
@@ -257,20 +260,36 @@ def test(
 class Recovery:
     """What is left of a damaged archive.
 
-    problems names every file that was not restored, or not as it was; lost_entries says how many
-    are lost with their names. Both can be empty although is_damaged is true: then everything was
-    restored.
+    problems names every file that was not restored, or not as it was. lost_entries says how many
+    are lost with their names, as far as that is known: incomplete_lists says in how many
+    directories and tar members there may be more. Without any of these everything was restored,
+    also if is_damaged is true. incomplete_bytes is the length of what follows the last complete
+    generation, if a file of generations was cut off or its writer was killed.
     """
 
-    def __init__(self, problems: list[Problem], lost_entries: int, is_damaged: bool) -> None:
+    def __init__(
+        self,
+        problems: list[Problem],
+        lost_entries: int,
+        incomplete_lists: int,
+        incomplete_bytes: int,
+        is_damaged: bool,
+    ) -> None:
         self.problems = problems
         self.lost_entries = lost_entries
+        self.incomplete_lists = incomplete_lists
+        self.incomplete_bytes = incomplete_bytes
         self.is_damaged = is_damaged
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether everything was restored that the archive had."""
+        lost = self.lost_entries or self.incomplete_lists or self.incomplete_bytes
+        return not self.problems and not lost
+
     def __repr__(self) -> str:
-        lost = f", {self.lost_entries} entries lost" if self.lost_entries else ""
-        state = "damaged" if self.is_damaged else "intact"
-        return f"<Recovery of a {state} archive, {len(self.problems)} problems{lost}>"
+        state = "complete" if self.is_complete else "incomplete"
+        return f"<Recovery, {state}, {len(self.problems)} problems>"
 
 
 def recover(
@@ -286,23 +305,35 @@ def recover(
     Archive.extract: of each file everything, or nothing.
 
     With keep_broken damaged files are restored, too, with zeros for what is missing. The archive is
-    a buffer, a path or URL, or a seekable file object. Raises DamagedError if nothing is left.
-    Options are those of decompress.
+    a buffer, a path or URL, or a seekable file object. Raises DamagedError if it finds no part of
+    an archive. Options are those of decompress.
     """
     check_options("recover", options, reading_options)
-    job = Job()
     chosen = reading_options(**options)
+    return restore_all(data, directory, chosen, keep_broken, overwrite, progress)
+
+
+def restore_all(
+    data: Any,
+    directory: str | PathLike[str],
+    chosen: dict[str, Any],
+    keep_broken: bool,
+    overwrite: bool,
+    progress: Progress | None,
+) -> Recovery:
+    job = Job()
     inputs = Input(job)
     source = inputs.random_access(data)
 
     def verb() -> Recovery:
-        found, lost_entries, is_damaged = _refrain.recover(
-            job, source, directory, keep_broken, overwrite, chosen, progress
+        to = (directory, unnamed(data))
+        found, entries, lists, incomplete_bytes, is_damaged = _refrain.recover(
+            job, source, to, keep_broken, overwrite, chosen, progress
         )
         problems = [
             Problem(os.fsdecode(path), reason, size, missing, is_kept)
             for path, reason, size, missing, is_kept in found
         ]
-        return Recovery(problems, lost_entries, is_damaged)
+        return Recovery(problems, entries, lists, incomplete_bytes, is_damaged)
 
     return run(job, inputs, verb)
