@@ -6,9 +6,9 @@
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
 use refrain::{Progress, Watch};
+use refrain_sync::clock::monotonic_ns;
 
 use crate::numbers::REFRAIN_UNKNOWN;
 use crate::types::{RefrainProgress, RefrainProgressCallback};
@@ -35,11 +35,11 @@ pub(crate) struct CallbackWatch {
     callback: Option<Callback>,
     is_cancelled: AtomicBool,
     told: Cell<Progress>,
-    told_at: Cell<Option<Instant>>,
+    told_at_ns: Cell<Option<u64>>,
 }
 
 /// How long a callback is not called after a call.
-const INTERVAL: Duration = Duration::from_millis(25);
+const INTERVAL_NS: u64 = 25_000_000;
 
 impl CallbackWatch {
     pub(crate) fn new(callback: Option<Callback>) -> CallbackWatch {
@@ -47,7 +47,7 @@ impl CallbackWatch {
             callback,
             is_cancelled: AtomicBool::new(false),
             told: Cell::default(),
-            told_at: Cell::new(None),
+            told_at_ns: Cell::new(None),
         }
     }
 
@@ -69,12 +69,13 @@ impl Watch for CallbackWatch {
         };
         let progress = self.ahead(progress);
         let is_end = progress.content_bytes_total == Some(progress.content_bytes_done);
-        let is_recent = |at: Instant| at.elapsed() < INTERVAL;
-        if !is_end && self.told_at.get().is_some_and(is_recent) {
+        let now_ns = monotonic_ns();
+        let is_recent = |told_ns| now_ns.saturating_sub(told_ns) < INTERVAL_NS;
+        if !is_end && self.told_at_ns.get().is_some_and(is_recent) {
             return;
         }
         self.told.set(progress);
-        self.told_at.set(Some(Instant::now()));
+        self.told_at_ns.set(Some(now_ns));
         let progress = as_structure(&progress);
         // SAFETY: whoever set the callback promises that it may be called with its context.
         let answer = unsafe { (callback.function)(callback.context, &raw const progress) };
