@@ -1,15 +1,16 @@
 //! Turns at something that one thread at a time does for all that need it.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use refrain_sync::plain::{Condvar, Mutex};
+use refrain_sync::plain::{Mutex, MutexGuard};
 
 use crate::held_locks::{SharedHold, holds_lock, must_not_wait};
 use crate::pool::state::current::current_worker;
 use crate::wanted;
 
-/// How long a thread waits before it looks whether its work is still wanted.
-const LOOK_INTERVAL: Duration = Duration::from_millis(50);
+/// The shortest and the longest time between two looks at a turn that others have.
+const LOOKS: [Duration; 2] = [Duration::from_micros(50), Duration::from_millis(10)];
 
 /// Hands out turns, one at a time. Unlike under a [`Lock`](crate::Lock), more urgent jobs run on
 /// top of a job that has its turn, and a turn may take long.
@@ -19,34 +20,37 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 /// waited for such threads, the jobs would never run. If the job runs on top of one that has a turn
 /// or holds [`Permits`](crate::Permits): those who wait for that one wait for it.
 ///
-/// Who holds a [`Lock`](crate::Lock) must not take a turn.
+/// Work that may become unwanted ([`while_wanted`](crate::while_wanted)) asks while it waits.
 ///
-/// Work that is no longer wanted ([`while_wanted`](crate::while_wanted)) does not wait on.
-#[derive(Debug, Default)]
+/// Who holds a [`Lock`](crate::Lock) must not take a turn.
+#[derive(Debug)]
 pub struct Turns {
-    state: Mutex<State>,
-    freed: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    is_taken: bool,
+    taken: Mutex<()>,
     /// Whether a job of a pool has the turn.
-    is_in_job: bool,
+    is_in_job: AtomicBool,
 }
 
 /// A turn, until it is dropped.
 #[derive(Debug)]
 #[must_use]
 pub struct Turn<'a> {
-    turns: &'a Turns,
+    is_in_job: &'a AtomicBool,
+    _taken: MutexGuard<'a, ()>,
     _held: SharedHold,
 }
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        self.turns.state.lock().is_taken = false;
-        self.turns.freed.notify_one();
+        self.is_in_job.store(false, Ordering::Release);
+    }
+}
+
+impl Default for Turns {
+    fn default() -> Self {
+        Turns {
+            taken: Mutex::new(()),
+            is_in_job: AtomicBool::new(false),
+        }
     }
 }
 
@@ -58,26 +62,35 @@ impl Turns {
             "a job on top of one that has a turn may need the lock"
         );
         let is_in_job = current_worker().is_some();
-        let mut state = self.state.lock();
-        while state.is_taken {
-            if is_in_job && (!state.is_in_job || must_not_wait()) {
-                return None;
-            }
-            let is_taken = |state: &mut State| state.is_taken;
-            state = self.freed.wait_while_for(state, LOOK_INTERVAL, is_taken);
-            if state.is_taken {
-                drop(state);
-                wanted::pass_checkpoint();
-                state = self.state.lock();
-            }
-        }
-        *state = State {
-            is_taken: true,
-            is_in_job,
+        let free = if is_in_job || wanted::asks_in_waits() {
+            self.taken.try_lock()
+        } else {
+            Some(self.taken.lock())
         };
+        let taken = match free {
+            Some(taken) => taken,
+            None if !is_in_job => self.wait_and_ask(),
+            None if self.is_in_job.load(Ordering::Acquire) && !must_not_wait() => self.taken.lock(),
+            None => return None,
+        };
+        self.is_in_job.store(is_in_job, Ordering::Release);
         Some(Turn {
-            turns: self,
+            is_in_job: &self.is_in_job,
+            _taken: taken,
             _held: SharedHold::new(),
         })
+    }
+
+    /// Waits for a turn, and unwinds if it is no longer wanted.
+    fn wait_and_ask(&self) -> MutexGuard<'_, ()> {
+        let [mut pause, longest] = LOOKS;
+        loop {
+            std::thread::sleep(pause);
+            wanted::pass_checkpoint();
+            if let Some(taken) = self.taken.try_lock() {
+                return taken;
+            }
+            pause = longest.min(pause * 2);
+        }
     }
 }

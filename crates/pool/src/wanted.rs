@@ -14,7 +14,12 @@ use refrain_sync::atomic::{AtomicBool, Ordering};
 use crate::held_locks::holds_lock;
 
 /// Tells whether nobody waits for something any more.
-type IsUnwanted = Arc<dyn Fn() -> bool + Send + Sync>;
+#[derive(Clone)]
+struct IsUnwanted {
+    ask: Arc<dyn Fn() -> bool + Send + Sync>,
+    /// Whether it is asked also while the thread waits for others.
+    asks_in_waits: bool,
+}
 
 thread_local! {
     /// Whether nobody waits for what this thread does; `None` if that cannot happen.
@@ -33,7 +38,11 @@ impl Default for Wanted {
         let asked = Arc::clone(&has_ended);
         Wanted {
             has_ended,
-            is_unwanted: Arc::new(move || asked.load(Ordering::Relaxed)),
+            is_unwanted: IsUnwanted {
+                ask: Arc::new(move || asked.load(Ordering::Relaxed)),
+                // For whom it would wait ends, too, or computes what others want.
+                asks_in_waits: false,
+            },
         }
     }
 }
@@ -41,7 +50,7 @@ impl Default for Wanted {
 impl Wanted {
     /// The side of a job.
     pub(crate) fn job(&self) -> WhileWanted {
-        WhileWanted(Some(Arc::clone(&self.is_unwanted)))
+        WhileWanted(Some(self.is_unwanted.clone()))
     }
 
     /// Nobody waits for the jobs any more.
@@ -74,11 +83,14 @@ pub fn while_wanted<R>(
     is_unwanted: impl Fn() -> bool + Send + Sync + 'static,
     work: impl FnOnce() -> R,
 ) -> Option<R> {
-    let is_unwanted: IsUnwanted = Arc::new(is_unwanted);
-    let wanted = WhileWanted(Some(Arc::clone(&is_unwanted)));
+    let is_unwanted = IsUnwanted {
+        ask: Arc::new(is_unwanted),
+        asks_in_waits: true,
+    };
+    let wanted = WhileWanted(Some(is_unwanted.clone()));
     match catch_unwind(AssertUnwindSafe(|| wanted.run(work))) {
         Ok(result) => Some(result),
-        Err(_) if is_unwanted() => None,
+        Err(_) if (is_unwanted.ask)() => None,
         Err(panic) => resume_unwind(panic),
     }
 }
@@ -108,12 +120,17 @@ impl Drop for Former {
     }
 }
 
+/// Whether this thread asks whether its work is wanted while it waits for others.
+pub(crate) fn asks_in_waits() -> bool {
+    IS_UNWANTED.with_borrow(|asked| asked.as_ref().is_some_and(|asked| asked.asks_in_waits))
+}
+
 /// Unwinds if nobody waits for what this thread does.
 #[inline]
 pub(crate) fn pass_checkpoint() {
     // What it calls may come to a checkpoint, too.
     let asked = set_aside();
-    let is_unwanted = asked.0.as_ref().is_some_and(|is_unwanted| is_unwanted());
+    let is_unwanted = asked.0.as_ref().is_some_and(|asked| (asked.ask)());
     drop(asked);
     if is_unwanted && !holds_lock() && !panicking() {
         resume_unwind(Box::new("its result is no longer wanted"));

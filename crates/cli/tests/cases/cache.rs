@@ -61,8 +61,9 @@ fn one_of_many_readers_reads_the_origin() {
         return;
     }
     let run = run("--cold --values 1 --readers 200 --rate 3000 --value 4K");
-    // A machine that stalls for a quarter of a second lets a reader give up.
-    assert!((1..=3).contains(&sum(&run, "origin_reads")), "{run}");
+    // Each of 200, otherwise. A machine that stalls for a quarter of a second lets readers give up:
+    // up to 5 did in one of ten runs.
+    assert!((1..=20).contains(&sum(&run, "origin_reads")), "{run}");
     assert_eq!(sum(&run, "wrong"), 0, "{run}");
 }
 
