@@ -8,7 +8,6 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
-use refrain::directory::ProblemKind;
 use refrain::lrzip::compress_lrzip;
 use refrain::storage::{DescriptorReader, FileSource, RemoteSource, Sink, Source};
 use refrain::volumes::{holds_archive, open_volumes};
@@ -22,8 +21,8 @@ use refrain_sync::{Mutex, lock};
 
 use crate::archive::OpenArchive;
 use crate::failure::{Failure, Result};
-use crate::numbers::{REFRAIN_ERROR_DAMAGED, REFRAIN_ERROR_IO, REFRAIN_ERROR_UNSUPPORTED};
-use crate::restoring::{Done, problem_text, restore_all};
+use crate::numbers::REFRAIN_ERROR_IO;
+use crate::restoring::{Done, restore_all};
 use crate::settings::{Damaged, Format, Settings};
 use crate::stream::AllToSink;
 
@@ -128,7 +127,7 @@ fn compress_member(
             }
         }
     };
-    done.first_exception = watch.into_problems().1.first().map(problem_text);
+    done.first_exception = watch.into_problems().1.first().map(ToString::to_string);
     Ok(done)
 }
 
@@ -223,13 +222,7 @@ fn open_archive(source: Arc<dyn Source>, settings: &Settings) -> refrain::Result
 pub(crate) fn verify_path(path: &Path, settings: &Settings, watch: &dyn Watch) -> Result<Done> {
     let watch = NotedProblems::new(watch);
     let checked = verify(source(path, settings)?, &settings.read_options(), &watch)?;
-    if let Some(problem) = watch.into_problems().1.first() {
-        let number = match problem.kind {
-            ProblemKind::Unsupported => REFRAIN_ERROR_UNSUPPORTED,
-            _ => REFRAIN_ERROR_DAMAGED,
-        };
-        return Err(Failure::new(number, problem_text(problem)));
-    }
+    watch.into_result()?;
     Ok(Done {
         content_bytes: checked.content_bytes,
         archive_bytes: checked.archive_bytes,

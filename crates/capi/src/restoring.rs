@@ -1,6 +1,5 @@
 //! Restores archives, whole or what is left of them, to any targets.
 
-use refrain::directory::Problem;
 use refrain::{Damage, DamagedFile, Input, NotedProblems, Targets, Watch, extract, recover};
 
 use crate::failure::Result;
@@ -50,16 +49,8 @@ pub(crate) fn restore_all(
         content_bytes: summary.content_bytes,
         archive_bytes: summary.archive_bytes,
         exceptions: damage.file_count + damage.incomplete_lists + problems,
-        first_exception: first_damage(&damage).or_else(|| first.first().map(problem_text)),
+        first_exception: first_damage(&damage).or_else(|| first.first().map(ToString::to_string)),
     })
-}
-
-/// A file with a problem, and the reason.
-pub(crate) fn problem_text(problem: &Problem) -> String {
-    match &problem.path[..] {
-        [] => problem.text.clone(),
-        path => format!("{}: {}", String::from_utf8_lossy(path), problem.text),
-    }
 }
 
 /// The first damaged file; of an archive that is damaged elsewhere that it is.

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
-use refrain::directory::{Problem, ProblemKind};
 use refrain::storage::Sink;
 use refrain::{
     Archive, Error, ErrorKind, ExtractSummary, Input, Member, MemberKind, MemberStart,
@@ -114,24 +113,8 @@ fn whole(
 ) -> refrain::Result<ExtractSummary> {
     let noted = NotedProblems::new(watch);
     let done = verb(&noted)?;
-    match noted.into_problems().1.first() {
-        Some(problem) => Err(Error::new(
-            match problem.kind {
-                ProblemKind::Unsupported => ErrorKind::Unsupported,
-                _ => ErrorKind::Damaged,
-            },
-            problem_text(problem),
-        )),
-        None => tell_all(watch, done),
-    }
-}
-
-/// A file with a problem, and the reason.
-fn problem_text(problem: &Problem) -> String {
-    match &problem.path[..] {
-        [] => problem.text.clone(),
-        path => format!("{}: {}", String::from_utf8_lossy(path), problem.text),
-    }
+    noted.into_result()?;
+    tell_all(watch, done)
 }
 
 /// Writes the content of an archive with one member, and checks it. Returns the bytes if they were

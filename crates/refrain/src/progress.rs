@@ -7,10 +7,10 @@ use std::time::Duration;
 use refrain_entries::{Entry, EntryKind};
 use refrain_pool::{Crew, JobPanicked};
 
-use refrain_filesystem::Problem;
+use refrain_filesystem::{Problem, ProblemKind};
 
 use crate::archive_info::BlockInfo;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 /// How long a coordinator waits for an event before it checks for cancellation.
 const CANCEL_INTERVAL: Duration = Duration::from_millis(100);
@@ -73,6 +73,23 @@ impl<'w> NotedProblems<'w> {
             count: Cell::new(0),
             problems: RefCell::default(),
         }
+    }
+
+    /// Whether everything could be read.
+    ///
+    /// # Errors
+    /// The first problem: `Unsupported` or `Damaged`.
+    pub fn into_result(self) -> Result<()> {
+        self.problems
+            .into_inner()
+            .first()
+            .map_or(Ok(()), |problem| {
+                let kind = match problem.kind {
+                    ProblemKind::Unsupported => ErrorKind::Unsupported,
+                    _ => ErrorKind::Damaged,
+                };
+                Err(Error::new(kind, problem.to_string()))
+            })
     }
 
     /// Their number, and the first ones.

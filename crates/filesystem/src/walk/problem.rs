@@ -1,5 +1,6 @@
 //! What could not be archived, and why.
 
+use std::fmt;
 use std::io;
 
 use rustix::io::Errno;
@@ -36,6 +37,15 @@ pub struct Problem {
     pub kind: ProblemKind,
     /// What happened, not including the path.
     pub text: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.path.is_empty() {
+            write!(f, "{}: ", String::from_utf8_lossy(&self.path))?;
+        }
+        f.write_str(&self.text)
+    }
 }
 
 impl Problem {
