@@ -60,11 +60,15 @@ fn one_of_many_readers_reads_the_origin() {
     if !has("memcached") {
         return;
     }
-    let run = run("--cold --values 1 --readers 200 --rate 3000 --value 4K");
-    // Each of 200, otherwise. A machine that stalls for a quarter of a second lets readers give up:
-    // up to 5 did in one of ten runs.
-    assert!((1..=20).contains(&sum(&run, "origin_reads")), "{run}");
-    assert_eq!(sum(&run, "wrong"), 0, "{run}");
+    // A machine that stalls for a quarter of a second lets readers give up: not three times.
+    let is_as_promised = |_| {
+        let run = run("--cold --values 1 --readers 200 --rate 3000 --value 4K");
+        assert_eq!(sum(&run, "wrong"), 0, "{run}");
+        let origin_reads = sum(&run, "origin_reads");
+        assert!(origin_reads > 0, "{run}");
+        origin_reads <= 3
+    };
+    assert!((0..3).any(is_as_promised));
 }
 
 #[test]
